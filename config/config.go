@@ -26,7 +26,7 @@ type Storage struct {
 	Dir string // the data directory
 	URL string // of the PostgreSQL database; "" means SQLite in the directory
 
-	Media string // with PostgreSQL, the directory of the content of files; "": the database has it
+	Media string // with PostgreSQL, the directory for the content of files; "": content is in the database
 }
 
 // NewStorage takes the data directory and the database's URL, which may be empty.
@@ -87,7 +87,7 @@ func (s Storage) MaxConns() int32 {
 func HidePassword(database string) string {
 	u, err := url.Parse(database)
 	if err != nil {
-		return "URL" // the password can't be found in it
+		return "URL" // the password could not be found in it
 	}
 	if _, has := u.User.Password(); has {
 		u.User = url.UserPassword(u.User.Username(), "PASSWORD")
@@ -99,12 +99,12 @@ func HidePassword(database string) string {
 	return u.String()
 }
 
-// Database is the SQLite file.
+// Database returns the path of the SQLite file.
 func (s Storage) Database() string { return filepath.Join(s.Dir, "parley.db") }
 
-// HoldsSQLite tells whether the data directory holds a SQLite database. An empty file is
-// none: it is left over from an interrupted copy or start. A file that can't be examined
-// counts as one: opening it then returns the error.
+// HoldsSQLite tells whether the data directory has a SQLite database. An empty file does
+// not count: it is left over from an interrupted copy or start. A file that can't be
+// examined counts: opening it then returns the error.
 func (s Storage) HoldsSQLite() bool {
 	info, err := os.Stat(s.Database())
 	if err != nil {
@@ -113,7 +113,8 @@ func (s Storage) HoldsSQLite() bool {
 	return info.Size() > 0
 }
 
-// ServeLock is the file that a server keeps locked while it serves a SQLite database.
+// ServeLock returns the path of the file that a server keeps locked while it serves a
+// SQLite database.
 func (s Storage) ServeLock() string { return filepath.Join(s.Dir, "serve.lock") }
 
 func (s Storage) secretFile() string { return filepath.Join(s.Dir, "secret.key") }
@@ -143,10 +144,10 @@ func ParsePublicURL(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// LocalURL is the URL of a listener for a browser on this machine.
+// LocalURL returns the URL of a listener for a browser on this machine.
 func LocalURL(a net.Addr) string { return ListenURL(a.String()) }
 
-// ListenURL is LocalURL for a HOST:PORT to listen on.
+// ListenURL is like LocalURL, for a HOST:PORT to listen on.
 func ListenURL(listen string) string {
 	if strings.HasPrefix(listen, ":") { // every address
 		listen = "0.0.0.0" + listen

@@ -7,14 +7,15 @@ import (
 	"runtime"
 )
 
-// MakeDir creates the data directory, with access for its owner only. If the directory
-// exists and is empty, its mode is changed to that. If it holds files, its mode stays.
+// MakeDir creates the data directory, with access only for its owner. An existing empty
+// directory gets this mode too. If the directory has files, its mode stays.
 func (s Storage) MakeDir() error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
 	if entries, err := os.ReadDir(s.Dir); err == nil && len(entries) == 0 {
-		// This fails on a mount that belongs to another user, which can be used all the same.
+		// This fails on a mount that belongs to another user. The directory can still be
+		// used.
 		_ = os.Chmod(s.Dir, 0o700)
 	}
 	return nil
@@ -24,7 +25,7 @@ func (s Storage) MakeDir() error {
 // not at all. If it exists, WriteNew returns fs.ErrExist and does not change it.
 func WriteNew(path string, content []byte) error { return write(path, content, os.Link) }
 
-// Replace is WriteNew, but replaces an existing file.
+// Replace is like WriteNew, but replaces an existing file.
 func Replace(path string, content []byte) error { return write(path, content, os.Rename) }
 
 // write writes a temporary file beside path, and place then renames it.
@@ -34,7 +35,7 @@ func write(path string, content []byte, place func(from, to string) error) (err 
 		return err
 	}
 	defer func() {
-		// After a rename there is nothing to remove.
+		// After a rename, there is nothing to remove.
 		if rm := os.Remove(f.Name()); rm != nil && !errors.Is(rm, os.ErrNotExist) && err == nil {
 			err = rm
 		}
@@ -55,7 +56,7 @@ func write(path string, content []byte, place func(from, to string) error) (err 
 // syncDir makes a new name in a directory durable.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // Windows has no such call and needs none
+		return nil // Windows has no such call, and does not need one
 	}
 	d, err := os.Open(dir)
 	if err != nil {

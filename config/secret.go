@@ -63,11 +63,11 @@ func (s Storage) Secret(text string, mayMake bool) (Secret, error) {
 		}
 		return secret, nil
 	}
-	// The key of an installation is created before its database. So a database without a
-	// key is no new installation: its key is somewhere else. The database is checked
-	// first; otherwise another process could create both between the two checks, and its
-	// installation would look like one without a key. PostgreSQL is opened later, and
-	// its fingerprint of the key is compared then.
+	// An installation's key is created before its database. So a database without a key is
+	// not a new installation: its key is somewhere else. The database must be checked
+	// before the key. Otherwise another process could create both between the two checks,
+	// and its installation would look like one without a key. A PostgreSQL database is
+	// opened later, and its fingerprint of the key is compared then.
 	_, err := os.Stat(s.Database())
 	old := err == nil && s.URL == ""
 	secret, err := s.readSecret()

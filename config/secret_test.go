@@ -14,7 +14,7 @@ import (
 	"parley/config"
 )
 
-// key holds every byte that sets the two base64 alphabets apart.
+// key contains every byte value in which the two base64 alphabets differ.
 var key = append(bytes.Repeat([]byte{0xfb, 0xff}, 8), []byte("0123456789abcdef")...)
 
 func TestParseSecret(t *testing.T) {
@@ -127,7 +127,7 @@ func TestSecret(t *testing.T) {
 		if _, err := s.Secret("", true); err == nil || !strings.Contains(err.Error(), "bring back") {
 			t.Errorf("Secret beside a database without a key: %v", err)
 		}
-		s.URL = "postgres://db/parley" // the file is then none of its business
+		s.URL = "postgres://db/parley" // then the SQLite file has no effect
 		if _, err := s.Secret("", true); err != nil {
 			t.Errorf("Secret of a PostgreSQL database, beside a file of SQLite: %v", err)
 		}
@@ -189,7 +189,7 @@ func TestMakeDir(t *testing.T) {
 	}
 	s := config.Storage{Dir: dir}
 	makeDir(t, s)
-	wantMode(t, dir, 0o700) // it was empty, so it is ours now
+	wantMode(t, dir, 0o700) // the directory was empty, so its mode is changed
 
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestMakeDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	makeDir(t, s)
-	wantMode(t, dir, 0o750) // somebody decided so
+	wantMode(t, dir, 0o750) // the operator has set this mode
 }
 
 func TestReplace(t *testing.T) {

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// maxHops is how many entries of X-Forwarded-For are looked at, and maxHop how many bytes
-// one has at most: an IPv6 address with its zone, brackets and port is shorter.
+// maxHops is how many entries of X-Forwarded-For are looked at. maxHop is the greatest
+// length of an entry in bytes: an IPv6 address with zone, brackets and port is shorter.
 const (
 	maxHops = 32
 	maxHop  = 100
 )
 
-// addressOf is the address of the caller, by which tries to sign in are limited: that of
-// the connection, or, behind a trusted proxy, the last one in X-Forwarded-For that is no
-// trusted proxy's. Nothing else reads that header, because a caller can send one.
+// addressOf returns the address of the caller, by which sign-in attempts are limited.
+// This is the address of the connection or, behind a trusted proxy, the last address in
+// X-Forwarded-For that is not a trusted proxy's. The header is not used for anything
+// else, because a caller can forge it.
 func (s *Server) addressOf(r *http.Request) string {
 	connection, ok := parseHop(r.RemoteAddr)
 	if !ok {
@@ -39,7 +40,7 @@ func (s *Server) addressOf(r *http.Request) string {
 				continue
 			}
 			address, ok := parseHop(hop)
-			if !ok { // what a trusted proxy does not name stands for the proxy
+			if !ok { // an entry that can't be read counts as the proxy that added it
 				return connection.String()
 			}
 			if !s.trusts(address) {
@@ -55,8 +56,8 @@ func (s *Server) trusts(address netip.Addr) bool {
 	return slices.ContainsFunc(s.trusted, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// parseHop reads an address with or without a port. An IPv4 address within IPv6 becomes
-// itself, and a zone is dropped.
+// parseHop reads an address with or without a port. An IPv4 address in IPv6 form becomes
+// IPv4, and a zone is dropped.
 func parseHop(text string) (netip.Addr, bool) {
 	if len(text) > maxHop {
 		return netip.Addr{}, false
@@ -73,7 +74,7 @@ func parseHop(text string) (netip.Addr, bool) {
 	return address.Unmap().WithZone(""), true
 }
 
-// unmappedAll are networks, with those of IPv4 addresses within IPv6 as what they mean.
+// unmappedAll returns networks, with IPv4 networks in IPv6 form converted to IPv4.
 func unmappedAll(list []netip.Prefix) []netip.Prefix {
 	plain := make([]netip.Prefix, len(list))
 	for i, p := range list {

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestAddressOf: behind a trusted proxy, the caller is the last in X-Forwarded-For who is
-// none. What a caller writes into the header counts nothing.
+// TestAddressOf: behind trusted proxies, the caller is the last address in
+// X-Forwarded-For that is not a trusted proxy's. Entries that a caller adds to the
+// header have no effect.
 func TestAddressOf(t *testing.T) {
 	t.Parallel()
 	s := &Server{trusted: unmappedAll([]netip.Prefix{netip.MustParsePrefix("10.1.2.3/16"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("::ffff:192.0.2.0/120")})}

@@ -16,9 +16,9 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the stylesheet, the icon, and the script, which is the files of assets/script
-// one after the other. Their path has a hash of what is in them, so browsers keep them
-// until the next release.
+// assets are the stylesheet, the icon and the script. The script is made of the files in
+// assets/script, in order. The path has a hash of the content, so browsers keep the
+// assets until the next release.
 type assets struct {
 	path   string // /static/HASH/
 	bodies map[string][]byte
@@ -39,7 +39,7 @@ func loadAssets() assets {
 	sum := sha256.New()
 	for _, name := range []string{"app.js", "icon.svg", "style.css"} {
 		body := assetBody(name)
-		if less, err := small.Bytes(assetTypes[name], body); err == nil { // an image stays as it is
+		if less, err := small.Bytes(assetTypes[name], body); err == nil { // there is no minifier for images
 			body = less
 		}
 		sum.Write(body)
@@ -49,8 +49,8 @@ func loadAssets() assets {
 	return a
 }
 
-// assetBody is a file as it is written. The script is in several, in the order of their
-// names.
+// assetBody returns a file before it is minified. The script is in several files, in the
+// order of their names.
 func assetBody(name string) (body []byte) {
 	files := []string{"assets/" + name}
 	if name == "app.js" {
@@ -59,7 +59,7 @@ func assetBody(name string) (body []byte) {
 	for _, file := range files {
 		part, err := assetFiles.ReadFile(file)
 		if err != nil {
-			panic(err) // they are in the program
+			panic(err) // the files are in the program
 		}
 		body = append(body, part...)
 	}
@@ -68,11 +68,11 @@ func assetBody(name string) (body []byte) {
 
 func zip(body []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists
-	_, _ = w.Write(body)                                  // to memory
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // it fails only for an unknown level
+	_, _ = w.Write(body)                                  // writing to memory does not fail
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// Path is the URL of a file.
+// Path returns the URL of a file.
 func (a *assets) Path(name string) string { return a.path + name }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// typeWords are the types of attributes as the pages write them.
+// typeWords are the names of attribute types on pages.
 var typeWords = map[desk.AttributeType]string{
 	desk.TextAttribute:        "Text",
 	desk.NumberAttribute:      "Number",
@@ -25,7 +25,7 @@ var typeWords = map[desk.AttributeType]string{
 // An attributeRow is a line of the list of attributes.
 type attributeRow struct {
 	Key, Label, Description, Type string
-	Options                       string // one a line
+	Options                       string // one on each line
 	HasOptions                    bool
 	Archived                      bool
 	First, Last                   bool
@@ -65,7 +65,7 @@ func newAttributeView() view {
 
 func (s *Server) newAttribute(c *call) error { return c.show("attribute-new", newAttributeView()) }
 
-// optionsOf reads options, one a line.
+// optionsOf reads options, one on each line.
 func optionsOf(text string) desk.Field[[]string] {
 	list := []string{}
 	for line := range strings.Lines(text) {
@@ -107,7 +107,7 @@ func attributeError(err error) error {
 	return &e
 }
 
-// freeKey makes a key from a label: Favourite colour is favourite_colour.
+// freeKey makes an unused key from a label: Favourite colour becomes favourite_colour.
 func (c *call) freeKey(label string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(norm.NFD.String(label)) {

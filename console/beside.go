@@ -8,14 +8,15 @@ import (
 	"parley/desk"
 )
 
-// linesBefore is how many messages of it are shown, and lineText how many characters of
-// each.
+// linesBefore is how many messages of the earlier conversation are shown. lineText is
+// how many characters of each.
 const (
 	linesBefore = 3
 	lineText    = 160
 )
 
-// editable are the fields, besides the attributes, that can be changed beside a thread.
+// editable are the fields that can be changed beside a thread, in addition to the
+// attributes.
 var editable = []string{"name", "note"}
 
 func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversation) error {
@@ -64,7 +65,7 @@ func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversat
 	return nil
 }
 
-// readBefore reads the last lines of the conversation before this one.
+// readBefore reads the last messages of the person's earlier conversation.
 func (c *call) readBefore(t *thread, id desk.ID) error {
 	page, _, err := c.s.app.Messages(c.r.Context(), c.p, id, "", linesBefore)
 	for _, m := range slices.Backward(page) {
@@ -73,7 +74,8 @@ func (c *call) readBefore(t *thread, id desk.ID) error {
 	return err
 }
 
-// offerEdits adds the links that change a field, and the form of the one that the URL names.
+// offerEdits adds the links for changing a field, and the form for the field that the
+// URL names.
 func (c *call) offerEdits(t *thread, contact *desk.Contact) {
 	p, edit := &t.Person, c.query("edit")
 	link := func(name string) string { return with(p.Open, "edit", name) }
@@ -101,8 +103,8 @@ func (c *call) offerEdits(t *thread, contact *desk.Contact) {
 	}
 }
 
-// editPerson changes one field of the person of a conversation, as the contact's page
-// does: a field that another has changed meanwhile is asked about.
+// editPerson changes one field of the person of a conversation, like the contact's page.
+// If another member has changed the field meanwhile, it asks.
 func (s *Server) editPerson(c *call) error {
 	ctx, id, name := c.r.Context(), c.id("id"), c.query("edit")
 	conv, err := s.app.Conversation(ctx, c.p, id)
@@ -151,7 +153,8 @@ func (s *Server) editPerson(c *call) error {
 	}
 }
 
-// keep leaves one field that can be changed beside a thread, and no further address.
+// keep removes all fields but one that can be changed beside a thread, and the form for
+// a further address.
 func (p *contactPage) keep(name string) {
 	other := func(f *contactField) bool { return f.Name != name }
 	p.Main, p.Own = slices.DeleteFunc(p.Main, func(f *contactField) bool { return other(f) || !slices.Contains(editable, f.Name) }), slices.DeleteFunc(p.Own, other)

@@ -6,8 +6,9 @@ import (
 	"parley/desk"
 )
 
-// Beside a thread, one field of the person is changed at a time, by the rules of the
-// contact's page; what can be followed is a link; and the conversation before is above.
+// TestBeside: beside a thread, one field of the person is changed at a time, by the
+// rules of the contact's page. Addresses and sites are links. The earlier conversation
+// is shown above the thread.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +36,8 @@ func TestBeside(t *testing.T) {
 	mei.get(path+"?person=open&edit=attributes.plan").want(200, `action="`+path+`/person?person=open&amp;edit=attributes.plan"`, `name="was.attributes.plan" value=""`).golden("conversation/edit")
 	mei.post(path+"/person?person=open&edit=attributes.plan", "attributes.plan", "pro").sends(path + "?person=open&done=saved")
 	mei.get(path).want(200, "The plan", "<bdi>pro</bdi>")
-	// Another has changed it: nothing is overwritten until somebody chooses.
+	// Another member has changed the field: nothing is overwritten until the member
+	// chooses.
 	g := mei.post(path+"/person?person=open&edit=attributes.plan", "attributes.plan", "max").want(409, "Choose which to keep", "pro", `value="max"`)
 	mei.post(path+"/person?person=open&edit=attributes.plan", "attributes.plan", "max", "now.attributes.plan", value(t, g.body, "now.attributes.plan"), "choose.attributes.plan", "mine").sends(path + "?person=open&done=saved")
 	mei.post(path+"/person?edit=attributes.site", "attributes.site", "nonsense", "was.attributes.site", "https://a.example/x").want(422, "Error: ", `name="attributes.site"`)
@@ -43,7 +45,8 @@ func TestBeside(t *testing.T) {
 	mei.post(path+"/person?edit=phone", "phone", "+34 612 34 56 99", "was.phone", "+34 612 34 56 70").sends(path + "?person=open&done=saved")
 	mei.get(path).want(200, "<bdi>Sofia B</bdi>", "tel:+34612345670", "<bdi>max</bdi>").lacks("34612345699")
 
-	// An address adds nobody to the mail that is begun from it, and a link is seen as it is.
+	// An e-mail address can't add recipients to the mail that its link begins, and a link
+	// is shown with its real address.
 	hostile := w.writes("+34 612 34 56 71", "Rosa", "Hi")
 	mei.post("/contacts/"+hostile.ContactID.String(), "email", "x?bcc=eve@e.example", "attributes.site", "https://a.example/\u202emoc").sends("/contacts/" + hostile.ContactID.String() + "?done=saved")
 	mei.get("/inbox/"+hostile.ID.String()).want(200, `href="mailto:x%3Fbcc=eve@e.example"`, "<bdi>x?bcc=eve@e.example</bdi>", "<bdi>https://a.example/%E2%80%AEmoc</bdi>")

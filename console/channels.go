@@ -13,7 +13,7 @@ import (
 // A channelRow is a channel in the list.
 type channelRow struct {
 	ID         desk.ID
-	Name, Text string // Text: its state in words
+	Name, Text string // Text is its state in words
 	State      pill
 	Made       moment
 }
@@ -57,10 +57,10 @@ func (s *Server) channels(c *call) error {
 type channelPage struct {
 	channelRow
 	WhatsApp         bool
-	External         string // its external id, of a sandbox
-	Number, Business string // their ids at WhatsApp
+	External         string // the external id of a sandbox
+	Number, Business string // the ids of the number and of the business account at WhatsApp
 	Enabled          bool
-	Callback         string // the URL
+	Callback         string // the callback URL
 	Reporting        string
 	Fetched, Called  moment
 	Asked            moment
@@ -112,7 +112,8 @@ func (c *call) channelNameField(name string) *field {
 	return c.form.Field("channel_name", "Name", "What your team calls it, to tell it from other channels. Optional.", name)
 }
 
-// secretFields are the fields of a WhatsApp channel's secrets, which are never filled in.
+// secretFields are the fields for a WhatsApp channel's secrets. They are never filled
+// in.
 func (c *call) secretFields(token, appSecret, verify string) []*field {
 	list := []*field{
 		c.form.Field("token", "Access token", token, "").As("password"),
@@ -145,7 +146,7 @@ func (c *call) secrets() (s provider.Secrets, err error) {
 // perSecondHint says how many messages a second a number may send.
 var perSecondHint = fmt.Sprintf("What WhatsApp allows the number: %d if this is empty, up to %s once it has raised that.", desk.PerSecond, count(desk.MaxPerSecond))
 
-// perSecond reads the field of that name; 0 if it is empty.
+// perSecond reads the field per_second. It returns 0 if the field is empty.
 func (c *call) perSecond() (int, error) {
 	text := c.form.text("per_second")
 	n, err := strconv.Atoi(text)
@@ -192,8 +193,8 @@ func (s *Server) editChannel(c *call) error {
 	return c.see("/settings/channels/"+v.ID.String(), "saved")
 }
 
-// channelFormError is an error of a form with a channel's name. The form calls the name
-// channel_name, because a sandbox's page has a customer's name too.
+// channelFormError returns the error of a form that has a channel's name. The form's
+// field is channel_name, because a sandbox's page also has a customer's name.
 func channelFormError(err error) *desk.Error {
 	e := *desk.AsError(err)
 	if e.At == "/name" {
@@ -226,7 +227,7 @@ func (s *Server) enableChannel(c *call) error {
 	return c.see("/settings/channels/"+v.ID.String(), done)
 }
 
-// checkChannel asks the provider, and shows what is wrong.
+// checkChannel checks a channel with the provider, and shows the problems.
 func (s *Server) checkChannel(c *call) error {
 	v, err := c.aChannel()
 	if err != nil {
@@ -245,7 +246,7 @@ func (s *Server) checkChannel(c *call) error {
 	return c.show("channel", page)
 }
 
-// channelAdvices words what to do about a problem, on the page of its channel.
+// channelAdvices say what to do about a problem, on the page of its channel.
 var channelAdvices = map[desk.AdviceKind]string{
 	desk.StoreToken:     "Store the new access token below.",
 	desk.StoreAppSecret: "Store the right app secret below.",
@@ -294,8 +295,8 @@ func (c *call) newChannelView() view {
 
 func (s *Server) newChannel(c *call) error { return c.show("channel-new", c.newChannelView()) }
 
-// A madeChannel is what to do after a number was connected. The verify token is shown
-// once.
+// A madeChannel is the page after a number was connected, with the next steps. It shows
+// the verify token, once.
 type madeChannel struct {
 	ID               desk.ID
 	Name             string
@@ -355,7 +356,7 @@ func (s *Server) addSandbox(c *call) error {
 	return c.see("/settings/channels/"+at.Channel.ID.String(), "added")
 }
 
-// writeIn plays a new customer, who writes into a sandbox.
+// writeIn simulates a new customer who writes to a sandbox.
 func (s *Server) writeIn(c *call) error {
 	v, err := c.aChannel()
 	if err != nil {

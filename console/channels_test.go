@@ -23,17 +23,17 @@ func meta(t *testing.T) (*whatsapptest.Simulator, string) {
 	return sim, server.URL
 }
 
-// fetchedAt is when templates were fetched, by the database's clock.
+// fetchedAt matches the time when templates were fetched, by the database's clock.
 var fetchedAt = regexp.MustCompile(`fetched <time.*?</time>`)
 
-// without is the answer without what differs each time.
+// without removes a part of the page that differs each time.
 func (g got) without(what *regexp.Regexp) got {
 	g.body = what.ReplaceAllString(g.body, "")
 	return g
 }
 
-// An admin can't make the server ask addresses of its own network, unless the operator has
-// opened it.
+// TestChannels_address: an admin can't make the server send requests to its own network,
+// unless the operator has allowed it.
 func TestChannels_address(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +42,7 @@ func TestChannels_address(t *testing.T) {
 	nora.post("/settings/channels/new", "phone_number_id", "200300400500600", "waba_id", "100200300400500", "token", "EAA", "app_secret", "x", "graph_url", "http://127.0.0.1:9").
 		want(422, "Only whoever runs this server")
 
-	// Where it has opened some of it, the rest stays shut.
+	// If the operator has allowed some addresses, the others are still refused.
 	some := newWorldWith(t, func(d *app.Deps) {
 		d.PlainHTTP, d.AddressRefused = true, func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.1") }
 	})
@@ -58,7 +58,7 @@ func TestChannels(t *testing.T) {
 	v.get("/settings/channels").want(200, "Sandbox shop", "Works").golden("channels/list")
 	v.get("/settings/channels/new").want(200).golden("channels/new")
 
-	// What is wrong is said beside the field, and no secret is shown again.
+	// Errors are shown beside their fields, and secrets are not shown again.
 	v.post("/settings/channels/new", "phone_number_id", "+90 212", "waba_id", "1", "token", "EAASECRET", "app_secret", "s3cret").want(422, "Error: ", "it is not the phone number", `value="&#43;90 212"`).
 		lacks("EAASECRET", "s3cret").golden("channels/new-error")
 	v.post("/settings/channels/new", "phone_number_id", "1", "waba_id", "1", "token", "a b", "app_secret", "x").want(422, "a letter that no secret has")
@@ -80,7 +80,7 @@ func TestChannels(t *testing.T) {
 	v.post("/settings/channels/new", "phone_number_id", "200300400500600", "waba_id", "100200300400500", "token", "EAATESTTOKEN", "app_secret", "app-secret-for-tests", "graph_url", graph).
 		want(422, "This workspace has this number already")
 
-	// A check, an edit, and off and on.
+	// Check the channel, edit it, and turn it off and on.
 	v.post(path+"/check").want(200, "What the check found", "No callback has come").lacks("parley channel", "/v1/")
 	v.post(path, "per_second", "1001", "token", "", "app_secret", "", "verify_token", "").want(422, "1 to 1000")
 	v.post(path, "per_second", "many").want(422)
@@ -94,7 +94,7 @@ func TestChannels(t *testing.T) {
 
 }
 
-// TestChannels_states: what WhatsApp does to an account, in words.
+// TestChannels_states: states of a WhatsApp account, in words.
 func TestChannels_states(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestChannels_sandbox(t *testing.T) {
 	v.get(thread).want(200, "Ivo", "Hello", "<bdi>Sandbox trial</bdi>") // there are two sandboxes
 	v.post(path, "per_second", "5").want(422, "A sandbox channel has no token")
 
-	// Its name is how people tell it from others.
+	// The name tells the channel from others.
 	v.post(path, "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters", `href="#f-channel_name"`)
 	v.post(path, "channel_name", " Shop in İzmir ").sends(path + "?done=saved")
 	v.get(path).want(200, "<h1><bdi>Shop in İzmir</bdi></h1>", "trial")
@@ -143,7 +143,7 @@ func TestChannels_sandbox(t *testing.T) {
 	v.get("/inbox?view=open").want(200, "Shop in İzmir")
 	v.get(thread).want(200, "<bdi>Shop in İzmir</bdi>")
 
-	// The same person on two channels has two rows, which name them.
+	// A person who writes on two channels has two rows, which name the channels.
 	labelled := `<span class="holder"><bdi>Shop in İzmir</bdi></span>`
 	v.get("/inbox?view=open").lacks(labelled)
 	v.post("/settings/channels/"+w.channel.String()+"/customer", "from", "+34 612 34 56 78", "name", "Ivo", "text", "Here, too")
@@ -153,7 +153,7 @@ func TestChannels_sandbox(t *testing.T) {
 	v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters")
 	named := v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", "Café")
 	v.get(strings.TrimSuffix(named.header.Get("Location"), "?done=added")).want(200, "<h1><bdi>Café</bdi></h1>")
-	v.post(path, "channel_name", "Café").sends(path + "?done=saved") // two of one name
+	v.post(path, "channel_name", "Café").sends(path + "?done=saved") // two channels with one name
 	v.get(path).want(200, "<h1><bdi>Café trial</bdi></h1>")
 	v.get("/settings/channels").want(200, "Café trial", "Café named")
 	v.get(thread).want(200, "<bdi>Café trial</bdi>")

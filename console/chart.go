@@ -9,17 +9,17 @@ import (
 	"parley/desk"
 )
 
-// The size of pictures, in the units of their view box. A picture is as wide as a phone, so
-// that its words are as large as others.
+// The sizes of pictures, in units of their view box. A picture is as wide as a phone's
+// screen, so its text is as large as other text.
 const (
 	chartWidth   = 360
-	barStep      = 44 // from one bar to the next, with the words above it
+	barStep      = 44 // from one bar to the next, with the text above the bar
 	columnHeight = 120
-	columnFoot   = 24 // below the columns, for the days
+	columnFoot   = 24 // below the columns, for the names of days
 	columnHead   = 20 // above them, for the greatest number
 )
 
-// A chart is a picture: bars or columns, what it shows in words, and its table.
+// A chart is a picture: bars or columns, a summary in words, and a table.
 type chart struct {
 	Name    string // for its elements' ids
 	Title   string
@@ -29,20 +29,20 @@ type chart struct {
 	Bars    []bar
 	Columns []column
 	Marks   []mark
-	Base    int // where columns stand
+	Base    int // the y of the columns' lower end
 	Heads   []string
 	Lines   [][]string // of the table
 	Note    string
 }
 
-// A bar lies, with its words above it.
+// A bar is horizontal, with its text above it.
 type bar struct {
 	Label, Value    string
 	TextY, Y, Width int
 	Kind            string // good, bad, or "" for the accent
 }
 
-// A column stands: of messages received, or of those sent.
+// A column is vertical: received messages, or sent ones.
 type column struct {
 	X, Y, Width, Height float64
 	Sent                bool
@@ -51,11 +51,11 @@ type column struct {
 // A mark is a text in a picture.
 type mark struct {
 	X, Y int
-	End  bool // the text ends there
+	End  bool // X is the end of the text
 	Text string
 }
 
-// barsOf draws bars. of is the length that fills the width.
+// barsOf makes a chart for bars. of is the value of the longest possible bar.
 func barsOf(name, title, summary string, of int64, heads []string) *chart {
 	return &chart{Name: name, Title: title, Summary: summary, Width: chartWidth, Heads: heads, Base: int(max(of, 1))}
 }
@@ -63,7 +63,7 @@ func barsOf(name, title, summary string, of int64, heads []string) *chart {
 // barWords is about how many characters fit above a bar: the texts of a picture don't wrap.
 const barWords = 50
 
-// bar adds a bar of n, with its line of the table.
+// bar adds a bar for n, and its line of the table.
 func (c *chart) bar(label, value, kind string, n int64, line ...string) {
 	y := len(c.Bars) * barStep
 	if words, most := []rune(label), barWords-utf8.RuneCountInString(value); len(words) > most {
@@ -74,7 +74,7 @@ func (c *chart) bar(label, value, kind string, n int64, line ...string) {
 	c.Lines = append(c.Lines, line)
 }
 
-// A dayCount is a day of a picture of columns.
+// A dayCount is one day of a chart of columns.
 type dayCount struct {
 	Day            desk.Time
 	Received, Sent int64
@@ -103,13 +103,13 @@ func columnsOf(name, title, summary string, days []dayCount) *chart {
 	return c
 }
 
-// rounded keeps one decimal, which is enough for a picture.
+// rounded rounds to one decimal, which is enough for a picture.
 func rounded(f float64) float64 { return float64(int(f*10+.5)) / 10 }
 
-// dayName is a day in UTC: 3 Mar.
+// dayName names a day in UTC: 3 Mar.
 func dayName(day desk.Time) string { return time.UnixMilli(int64(day)).UTC().Format("2 Jan") }
 
-// percent is a share in words: 62 %.
+// percent writes a share: 62 %.
 func percent(n, of int64) string {
 	if of == 0 {
 		return "–"
@@ -117,7 +117,7 @@ func percent(n, of int64) string {
 	return fmt.Sprintf("%d %%", (n*100+of/2)/of)
 }
 
-// Empty tells whether there is nothing in the picture.
+// Empty tells whether the chart has neither bars nor columns.
 func (c *chart) Empty() bool { return len(c.Bars) == 0 && len(c.Columns) == 0 }
 
 // sentences joins the parts of a summary.

@@ -16,37 +16,37 @@ type quote struct {
 	Text string
 }
 
-// A keptFile is a file that was uploaded with a form which was then refused.
+// A keptFile is a file that was uploaded with a form, kept because the form was refused.
 type keptFile struct {
 	ID         desk.ID
 	Name, Size string
 }
 
-// A windowBar is how long the person can still be answered freely.
+// A windowBar shows how long the person can still be answered freely.
 type windowBar struct {
 	Until moment
 	Left  string // in words
-	Width int    // of what is left, of windowWidth
-	Renew int64  // when the bar is another, in milliseconds
+	Width int    // of the remaining part, out of windowWidth
+	Renew int64  // after how many milliseconds the bar changes
 }
 
 // windowWidth is the length of the bar that stands for the whole window.
 const windowWidth = 96
 
-// A snippetList has the snippets that a search finds.
+// A snippetList has the snippets that a search has found.
 type snippetList struct {
 	Find   string
 	Asked  bool
 	Fields []hiddenField
 	List   []snippetLink
-	More   bool // there are others
-	None   bool // the team has none
+	More   bool // the search has found more
+	None   bool // the team has no snippets
 }
 
 // A snippetLink is a link that fills the reply.
 type snippetLink struct{ Shortcut, Text, Href string }
 
-// readComposer reads what the foot of a conversation shows.
+// readComposer reads the data for the foot of a conversation.
 func (c *call) readComposer(t *thread, conv *desk.Conversation) error {
 	state, err := c.s.app.State(c.r.Context(), c.p, t.ID)
 	if err != nil {
@@ -86,8 +86,8 @@ func (c *call) readComposer(t *thread, conv *desk.Conversation) error {
 	return nil
 }
 
-// MayWrite tells whether there is a form for a reply. If it can't be sent, the form still
-// keeps what was typed.
+// MayWrite tells whether there is a form for a reply. The form is there even if nothing
+// can be sent, so that it keeps the typed text.
 func (t *thread) MayWrite() bool { return t.MaySend && t.Person.Known }
 
 // shut says why a window is closed.
@@ -109,8 +109,8 @@ const (
 	fiveMinute = hour / 12
 )
 
-// windowBar is the bar of a window that closes at some time. In its last hour it counts
-// minutes.
+// windowBar returns the bar of a window that closes at a given time. In the last hour,
+// it counts minutes.
 func (c *call) windowBar(closes, now desk.Time) *windowBar {
 	left := closes - now
 	b := &windowBar{Until: c.when(closes), Width: max(1, int(left*windowWidth/desk.WindowLength))}
@@ -127,7 +127,7 @@ func (c *call) windowBar(closes, now desk.Time) *windowBar {
 	return b
 }
 
-// fillComposer fills the form: as it was sent, or from a saved reply.
+// fillComposer fills the form with the data that was sent, or with a saved reply.
 func (c *call) fillComposer(t *thread, f *composer) error {
 	sent := c.form.has("reply")
 	buttons := c.form.list("button")
@@ -138,7 +138,7 @@ func (c *call) fillComposer(t *thread, f *composer) error {
 			f.Titles[i].Value = buttons[i]
 		}
 	}
-	if c.wholePage() { // a part must not depend on anything but what it shows
+	if c.wholePage() { // a part of a page must have only data that the part shows
 		f.Key = c.form.text("key")
 		if !c.ownKey(f.Key) {
 			f.Key = c.newKey()
@@ -173,7 +173,7 @@ func (c *call) fillComposer(t *thread, f *composer) error {
 	return nil
 }
 
-// wholePage tells whether the answer has the whole of a page, or all but what surrounds it.
+// wholePage tells whether the response has the whole page, or at least its main part.
 func (c *call) wholePage() bool {
 	part := c.r.Header.Get("Parley-Part")
 	return part == "" || part == "main"
@@ -181,12 +181,12 @@ func (c *call) wholePage() bool {
 
 func (c *call) newKey() string { return c.ownKeys() + c.s.app.NewID().String() }
 
-// ownKey tells whether an Idempotency-Key is one of the member's forms.
+// ownKey tells whether an Idempotency-Key belongs to one of the member's forms.
 func (c *call) ownKey(key string) bool {
 	return strings.HasPrefix(key, c.ownKeys()) && desk.CheckIdempotencyKey(key) == nil
 }
 
-// excerpt is the beginning of a text, on one line.
+// excerpt returns the beginning of a text, on one line.
 func excerpt(text string) string {
 	return beginning(strings.Join(strings.Fields(text), " "), excerptLength)
 }
@@ -211,8 +211,8 @@ func bytesOf(n int64) string {
 // savedRows is how many saved replies a page lists.
 const savedRows = 20
 
-// listSnippets lists the snippets that a search finds, and fills the one that was
-// chosen into an empty reply.
+// listSnippets lists the snippets that a search finds. If a snippet was chosen and the
+// reply is empty, it fills the reply.
 func (c *call) listSnippets(t *thread, f *composer) error {
 	agent := c.p.Actor.ID.String()
 	list, values, err := c.s.app.Snippets(c.r.Context(), c.p, app.SnippetQuery{Contact: &t.Person.ID, Agent: &agent})
@@ -223,7 +223,7 @@ func (c *call) listSnippets(t *thread, f *composer) error {
 	f.Saved.Find, f.Saved.Asked, f.Saved.None = c.query("snippets"), q.Has("snippets"), len(list) == 0
 	f.Saved.Fields = t.List.Query
 	find := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(f.Saved.Find), "/"))
-	var named, others []*desk.Snippet // found by the shortcut, or by the text
+	var named, others []*desk.Snippet // matches in the shortcut, and matches in the text
 	for i := range list {
 		s := &list[i]
 		if s.Shortcut == chosen && f.Text == "" {

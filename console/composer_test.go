@@ -15,7 +15,7 @@ import (
 	"parley/desk"
 )
 
-// sendFile sends a form with a file, which is the last of its fields, as browsers do.
+// sendFile sends a form with a file. The file is the last field, as in browsers.
 func (b *browser) sendFile(path, name, kind string, content []byte, pairs ...string) got {
 	b.w.t.Helper()
 	var body bytes.Buffer
@@ -41,7 +41,7 @@ func (b *browser) sendFile(path, name, kind string, content []byte, pairs ...str
 	return b.do(r)
 }
 
-// A replying is a member who looks at a conversation.
+// A replying is a member who has opened a conversation.
 type replying struct {
 	*browser
 	path string
@@ -55,7 +55,7 @@ func (b *browser) looks(c *desk.Conversation, query string) replying {
 	return replying{b, path, b.get(path + query).want(200)}
 }
 
-// fields are those of the form for a reply, and others, in pairs.
+// fields returns the fields of the reply form and further ones, as pairs.
 func (r replying) fields(t *testing.T, pairs ...string) []string {
 	t.Helper()
 	_, form, ok := strings.Cut(r.page.body, `id="reply"`)
@@ -103,7 +103,8 @@ func TestReply(t *testing.T) {
 	first := m.fields(t, "reply", "Yes, Monday.\r\n\r\n  At ten? <b>&")
 	mei.post(m.path+"/reply", first...).sends(m.path + "?done=sent")
 	mei.get(m.path+"?done=sent").want(200, "Sent.", "yours", "autofocus").lacks("Mark as read").golden("composer/replied")
-	// The same form again sends nothing more, and another text with its key is refused.
+	// Sending the same form again sends nothing more. Another text with the same key is
+	// refused.
 	mei.post(m.path+"/reply", first...).sends(m.path + "?done=sent")
 	mei.post(m.path+"/reply", append(first[:len(first)-1:len(first)-1], "No.")...).want(409, "Nothing was sent.", ">\nNo.</textarea>")
 	list := w.messages(c)
@@ -114,7 +115,7 @@ func TestReply(t *testing.T) {
 		t.Errorf("the conversation: %+v", v)
 	}
 
-	// Nora decided on what she saw: the customer writes before she sends.
+	// The customer writes after Nora opened the page and before she sends.
 	n := nora.looks(c, "")
 	fields := n.fields(t, "reply", "Nora here", "button", "Yes", "button", "")
 	w.writes("+34 612 34 56 78", "", "Or Tuesday?")
@@ -129,7 +130,7 @@ func TestReply(t *testing.T) {
 		t.Errorf("a reply of another took the conversation of %s", v.AssignedMember)
 	}
 
-	// What no reply may have is said beside the text, which stays.
+	// The error of an invalid reply is shown beside the text, and the text stays.
 	m = mei.looks(c, "")
 	mei.post(m.path+"/reply", m.fields(t, "reply", " ")...).want(422, "Nothing was sent. It is empty", "#f-reply")
 	mei.post(m.path+"/reply", m.fields(t, "reply", strings.Repeat("ü", 4097))...).want(422, "It has 4097 characters, and may have 4096", "ü</textarea>")
@@ -141,7 +142,7 @@ func TestReply(t *testing.T) {
 	// Send and close.
 	m = mei.looks(c, "?view=open")
 	fields = m.fields(t, "reply", "Bye", "close", "yes")
-	for range 2 { // clicked twice
+	for range 2 { // a double click
 		mei.post(m.path+"/reply?view=open", fields...).sends("/inbox?view=open&of=" + c.ID.String() + "&done=sent-and-closed")
 	}
 	if v := w.asStored(c); v.Status != desk.StatusClosed {
@@ -149,7 +150,7 @@ func TestReply(t *testing.T) {
 	}
 	mei.get("/inbox?of="+c.ID.String()+"&done=sent-and-closed").want(200, "Sent and closed. <a")
 	mei.get(m.path).want(200, "This conversation is closed", `class="reply shut"`, "Send a template").lacks(">Send</button>").golden("composer/closed")
-	// A reply of somebody who has not seen that.
+	// A member replies who has not seen that the conversation was closed.
 	mei.post(m.path+"/reply", append(fields[2:len(fields)-4], "key", fields[1]+"0", "reply", "More")...).
 		want(409, "Nothing was sent: it is closed now", "More</textarea>").lacks("anyway")
 }
@@ -209,16 +210,16 @@ func TestReply_file(t *testing.T) {
 	mei := w.as(w.mei)
 	m := mei.looks(c, "")
 	fields := m.fields(t, "reply", "Our shop")
-	for range 2 { // clicked twice: the file comes twice
+	for range 2 { // a double click: the file arrives twice
 		mei.sendFile(m.path+"/reply", `..\shop.png`, "image/png", png, fields...).sends(m.path + "?done=sent")
 	}
 	list := w.messages(c)
 	if len(list) != 2 || list[0].Kind != desk.KindImage || list[0].Text != "[image] Our shop" || list[0].Attachment.Name != "shop.png" {
 		t.Errorf("%+v", list[0])
 	}
-	mei.sendFile(m.path+"/reply", "shop.png", "image/png", append(png, 1), fields...).want(409) // another file with the key
+	mei.sendFile(m.path+"/reply", "shop.png", "image/png", append(png, 1), fields...).want(409) // another file with the same key
 
-	// The file survives a refusal.
+	// After a refusal, the file is kept.
 	fields = mei.looks(c, "").fields(t, "reply", "Look")
 	w.writes("+34 612 34 56 78", "", "Hurry")
 	news := mei.sendFile(m.path+"/reply", "shop.png", "image/png", png, fields...).want(409, "Send anyway", "shop.png", "33 bytes")
@@ -228,7 +229,7 @@ func TestReply_file(t *testing.T) {
 	if got := w.messages(c)[0]; got.Text != "[image] Look" {
 		t.Errorf("%+v", got)
 	}
-	// It can be left out.
+	// The file can be left out.
 	m = mei.looks(c, "")
 	mei.post(m.path+"/reply", m.fields(t, "reply", "Only text", "media", value(t, anyway, "media"), "without", "yes")...).sends(m.path + "?done=sent")
 	if got := w.messages(c)[0]; got.Kind != desk.KindText {
@@ -239,7 +240,8 @@ func TestReply_file(t *testing.T) {
 	for name, content := range map[string][]byte{"page.html": []byte("<html>"), "x.svg": []byte("<svg xmlns='http://www.w3.org/2000/svg'/>")} {
 		mei.sendFile(m.path+"/reply", name, "image/png", content, m.fields(t, "reply", "Look")...).want(422, "take files of this type", ">\nLook</textarea>").lacks(`name="media"`)
 	}
-	// A name that says something else is no hindrance, and both the refusal and the thread say so.
+	// A file whose name promises another type can still be sent. Both the refusal and the
+	// thread mention the real type.
 	mei.sendFile(m.path+"/reply", "holiday.JPG", "image/jpeg", []byte("MZ\x90\x00\x03\x00"), m.fields(t, "reply", "Look")...).want(422, "Nothing was sent. The file is not a photo as its name says: it may be a program. The provider does not take")
 	mei.sendFile(m.path+"/reply", "photo.jpg", "image/jpeg", []byte("%PDF-1.7\n"), m.fields(t, "reply", "Our prices")...).sends(m.path + "?done=sent")
 	m = mei.looks(c, "")
@@ -252,7 +254,7 @@ func TestReply_file(t *testing.T) {
 	mei.sendFile(m.path+"/reply", "", "application/octet-stream", nil, m.fields(t, "reply", "No file")...).sends(m.path + "?done=sent")
 	mei.sendFile("/inbox/"+w.newID().String()+"/reply", "nowhere.png", "image/png", png, m.fields(t, "reply", "Look")...).want(404)
 
-	// What was refused is not kept, unless the form keeps it.
+	// A refused file is not kept, unless the form refers to it.
 	files, err := w.app.Media.List(t.Context(), w.operator(), false, desk.ID{}, 100)
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +272,7 @@ func TestReply_file(t *testing.T) {
 		t.Errorf("of what the form keeps, or was sent, %v is there", kept)
 	}
 
-	// Nothing of another member's form is read, and nothing without an end.
+	// Files of another member's form are not used, and a form without an end is refused.
 	other := w.as(w.mei)
 	other.member = w.tomas
 	before := len(w.messages(c))
@@ -326,7 +328,7 @@ func TestComposer_snippets(t *testing.T) {
 	mei.get(m.path+"?snippet=none").want(200, ">\n</textarea>")
 	mei.get(m.path+"?snippets=/BY").want(200, "<b>bye</b>", `value="/BY"`).lacks("<b>hi</b>")
 	list := mei.get(m.path+"?snippets=h").want(200, "<b>hi</b>", "<b>away</b>").body
-	if strings.Index(list, "<b>hi</b>") > strings.Index(list, "<b>away</b>") { // what the text has comes after what the name has
+	if strings.Index(list, "<b>hi</b>") > strings.Index(list, "<b>away</b>") { // matches in the name come before matches in the text
 		t.Error("h finds away before hi")
 	}
 	mei.get(m.path+"?snippets=zz").want(200, "None has that")
@@ -353,7 +355,8 @@ func TestMarkRead(t *testing.T) {
 	if n := w.asStored(c).Talk.Unread; n != 1 {
 		t.Errorf("%d unread, want the one that came later", n)
 	}
-	// Of what another member holds, only a press of the button marks.
+	// In a conversation of another member, messages are marked as read only with the
+	// button.
 	if _, err := w.app.Assign(t.Context(), w.operator(), c.ID, w.nora.ID.String(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +364,7 @@ func TestMarkRead(t *testing.T) {
 	nora.get(m.path).want(200, "data-read")
 	mei.post(m.path+"/read", "message", w.newID().String()).want(404)
 
-	// Back to the pool.
+	// Give the conversation back to the pool.
 	n := nora.looks(c, "")
 	n.page.want(200, "Back to the pool")
 	seen := []string{"seen_message", value(t, n.page.body, "seen_message"), "seen_assignee", value(t, n.page.body, "seen_assignee"), "seen_status", "open", "to", "pool"}
@@ -375,7 +378,7 @@ func TestMarkRead(t *testing.T) {
 	}
 	nora.get(n.path).want(200, "unassigned").lacks("Back to the pool")
 
-	// Who reads earlier messages has not seen the newest.
+	// A member on a page of earlier messages has not seen the newest.
 	for range threadRows {
 		w.writes("+34 612 34 56 78", "", "More")
 	}
@@ -415,8 +418,8 @@ func TestWriteAsCustomer(t *testing.T) {
 	mei.sendFile(at, "empty", "image/png", nil, "text", "Like this").want(422, "The file is empty", "Like this</textarea>")
 }
 
-// TestReply_outcomes: what the provider refuses comes back with the reason, and what may
-// have been sent is not sent again.
+// TestReply_outcomes: if the provider refuses a reply, the reason is shown. A reply that
+// may have been sent is not sent again.
 func TestReply_outcomes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -447,7 +450,7 @@ func TestReply_outcomes(t *testing.T) {
 		}
 	}
 
-	// A saved reply that lacks a name is not sent as it is.
+	// A saved reply with an unfilled name is not sent.
 	c := w.writes("+34612340009", "", "Hello")
 	m := mei.looks(c, "")
 	mei.post(m.path+"/reply", m.fields(t, "reply", "Thank you, {{customer_first_name}}!")...).want(422, "Nothing was sent. {{customer_first_name}} is not filled in", ">\nThank you, {{customer_first_name}}!</textarea>")

@@ -34,15 +34,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
-// A world is the console of a workspace with three members and a sandbox channel, with a
-// clock that a test sets and ids that count.
+// A world is the console of a workspace with three members and a sandbox channel. The
+// test sets its clock, and its ids are counted.
 type world struct {
 	t       testing.TB
 	app     *app.App
 	store   database
 	handler http.Handler
 	server  *Server
-	clock   *atomic.Int64 // milliseconds; each look moves it on by one
+	clock   *atomic.Int64 // in milliseconds; each reading adds one
 	ids     *atomic.Uint64
 	log     *bytes.Buffer
 	ws      desk.ID
@@ -54,18 +54,18 @@ type world struct {
 	receiver receiver // of webhooks
 }
 
-// A database keeps the sandbox's templates, too.
+// A database is a store that also keeps the sandbox's templates.
 type database interface {
 	store.Store
 	sandbox.Library
 	io.Closer
 }
 
-// overPostgres begins the names of tests that run over PostgreSQL; all others run on a
+// overPostgres begins the names of tests that run over PostgreSQL. All others run on a
 // SQLite file.
 const overPostgres = "TestPostgres/"
 
-// databases are those of TestPostgres.
+// databases are the databases of TestPostgres.
 var databases *pgtest.Pool
 
 func openStore(t testing.TB) database {
@@ -88,7 +88,7 @@ func openStore(t testing.TB) database {
 	return s
 }
 
-// onClock is a store whose transactions are at the time that a test has set.
+// onClock is a store whose transactions have the time that a test has set.
 type onClock struct {
 	database
 	clock *atomic.Int64
@@ -107,7 +107,7 @@ func (tx clockTx) Now() desk.Time { return desk.Time(tx.clock.Load()) }
 
 func newWorld(t testing.TB) *world { return newWorldWith(t, func(*app.Deps) {}) }
 
-// newWorldWith lets a test change what the app is built from.
+// newWorldWith lets a test change the dependencies of the app.
 func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, store: openStore(t), clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
@@ -139,7 +139,7 @@ func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	if w.server, err = New(Config{App: w.app, Web: handlers, Fingerprint: "test", Now: now}); err != nil {
 		t.Fatal(err)
 	}
-	handlers.Handle("/", w.server.Unknown, w.server.fail) // as the API does, for browsers
+	handlers.Handle("/", w.server.Unknown, w.server.fail) // as the API does
 	w.handler = handlers.Handler()
 	made, err := w.app.CreateWorkspace(t.Context(), "Harbour Books", "ES")
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *world) writes(phone, name, text string) *desk.Conversation {
 	return c
 }
 
-// A browser is a member's, without a script.
+// A browser is a member's browser without script.
 type browser struct {
 	w      *world
 	ws     desk.ID
@@ -208,12 +208,12 @@ type browser struct {
 	header http.Header
 }
 
-// as returns the browser of a member who is signed in.
+// as returns the browser of a signed-in member.
 func (w *world) as(m desk.Member) *browser {
 	return &browser{w: w, ws: w.ws, member: m, header: http.Header{}}
 }
 
-// A got is an answer.
+// A got is a response.
 type got struct {
 	t      testing.TB
 	status int
@@ -248,7 +248,7 @@ func (b *browser) do(r *http.Request) got {
 	}
 	rec := httptest.NewRecorder()
 	b.w.handler.ServeHTTP(rec, r)
-	for _, id := range idsTwice(rec.Body.String()) { // of every page that any test opens
+	for _, id := range idsTwice(rec.Body.String()) { // checks every page that a test opens
 		b.w.t.Errorf("%s %s: the id %q is there twice", r.Method, r.URL, id)
 	}
 	return got{b.w.t, rec.Code, rec.Header(), rec.Body.String()}
@@ -292,7 +292,7 @@ func (g got) lacks(texts ...string) got {
 	return g
 }
 
-// sends checks that the answer sends the browser to a path, and returns the answer there.
+// sends checks that the response redirects to a path, and returns the page there.
 func (g got) sends(to string) got {
 	g.t.Helper()
 	if at := g.header.Get("Location"); g.status != http.StatusSeeOther || at != to {
@@ -303,7 +303,7 @@ func (g got) sends(to string) got {
 
 var assetPath = regexp.MustCompile(`/static/[0-9a-f]+/`)
 
-// golden compares what is the page's own with a file under testdata: its title, the tag of
+// golden compares the page's own parts with a file under testdata: its title, the tag of
 // its body, its toast, and its main part.
 func (g got) golden(name string) got {
 	g.t.Helper()
@@ -311,7 +311,7 @@ func (g got) golden(name string) got {
 	return g
 }
 
-// goldenLayout compares what is around the page's main part.
+// goldenLayout compares the layout around the page's main part.
 func (g got) goldenLayout(name string) got {
 	g.t.Helper()
 	g.same(name, mainPart.ReplaceAllLiteralString(g.body, "<main></main>"))
@@ -322,7 +322,7 @@ var mainPart = regexp.MustCompile(`(?s)<main.*</main>`)
 
 var shownParts = regexp.MustCompile(`(?s)<title.*?</title>|<body.*?>|<div id="toasts".*?</div>|<main.*</main>`)
 
-// shownOf is a page without its layout; a part of a page is itself.
+// shownOf returns a page without its layout. A part of a page is returned as it is.
 func shownOf(page string) string {
 	if !strings.HasPrefix(page, "<!doctype") {
 		return page
@@ -353,8 +353,8 @@ func (g got) same(name, text string) {
 	}
 }
 
-// TestLayout: what is around the main part of all pages: for an admin, and for an agent,
-// who has no settings. TestSignIn_byLink has that for somebody who is not signed in.
+// TestLayout checks the layout of pages: for an admin, and for an agent, who has no
+// settings. For somebody who is not signed in, TestSignIn_byLink does this.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

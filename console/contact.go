@@ -16,11 +16,11 @@ type contactPage struct {
 	Own       []*contactField // the workspace's attributes
 	Archived  []fact
 	Also      []handleRow
-	Add       [2]*field // a further address: its kind and its value
+	Add       [2]*field // the kind and the value of a further address
 	Holders   []holderRow
 	Talks     []conversationLink
-	Since     moment // of the opt-out
-	Known     moment // when it was made
+	Since     moment // since when the person has opted out
+	Known     moment // when the contact was created
 	Changed   moment
 	MayWrite  bool
 	MaySend   bool
@@ -30,11 +30,11 @@ type contactPage struct {
 // A handleRow is a further identity.
 type handleRow struct{ Kind, Value, Label, Shown string }
 
-// A holderRow is a contact that holds what a form would store.
+// A holderRow is a contact that has an address from the form already.
 type holderRow struct {
 	Href, Name string
 	What       string // the address
-	Field      string // in which it was typed
+	Field      string // the field in which the address was typed
 }
 
 // kindLabels are the words for the kinds of identities that parley knows.
@@ -53,7 +53,7 @@ func kindLabel(kind string) string {
 	return capital(strings.ReplaceAll(kind, "_", " "))
 }
 
-// identityText is an identity's value as people read it.
+// identityText writes an identity's value for people.
 func identityText(i desk.Identity) string {
 	if i.Kind == desk.KindPhone || i.Kind == desk.KindWhatsApp {
 		return phone(i.Value)
@@ -105,7 +105,8 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 	return p, nil
 }
 
-// contactForm has the fields of a contact, or, for nil, those of a new one.
+// contactForm returns the fields of a contact. For nil, it returns those of a new
+// contact.
 func (c *call) contactForm(contact *desk.Contact, action string) *contactPage {
 	p := &contactPage{Action: action, MayWrite: c.may(desk.ContactsWrite)}
 	for _, f := range c.contactFields(contact) {
@@ -126,9 +127,10 @@ func (c *call) contactForm(contact *desk.Contact, action string) *contactPage {
 
 func (p *contactPage) fields() []*contactField { return slices.Concat(p.Main, p.Own) }
 
-// read puts what was typed into a write: of a contact as it is stored, what differs from
-// what its page showed. It notes what can't be read, and which fields another has changed,
-// too, and tells whether there is neither.
+// read puts the typed values into a write. For a stored contact, these are only the
+// values that differ from those that the page showed. It notes values that can't be
+// read, and fields that another member has changed too. It returns true if there are
+// neither.
 func (c *call) read(p *contactPage, contact *desk.Contact, w *desk.ContactWrite) bool {
 	good, leave := true, c.form.text("leave")
 	for _, f := range p.fields() {
@@ -138,7 +140,7 @@ func (c *call) read(p *contactPage, contact *desk.Contact, w *desk.ContactWrite)
 		if contact != nil {
 			now := f.of(contact)
 			if now == f.Value {
-				continue // both did the same
+				continue // both have stored the same value
 			}
 			if now != f.Was {
 				both := &bothChanged{Now: now, Shown: f.readable(now)}
@@ -174,7 +176,7 @@ func (c *call) read(p *contactPage, contact *desk.Contact, w *desk.ContactWrite)
 	return good
 }
 
-// note puts the errors beside their fields.
+// note adds the errors to their fields.
 func (p *contactPage) note(f *form) {
 	for _, field := range p.fields() {
 		field.Error = f.errors[field.Name]
@@ -182,8 +184,8 @@ func (p *contactPage) note(f *form) {
 	p.Add[1].Error = f.errors["add_value"]
 }
 
-// saveTries is how often a form is compared with its contact again, because another has
-// changed the contact in between.
+// saveTries is how often a form is compared with its contact again, if another member
+// has changed the contact in between.
 const saveTries = 5
 
 func (s *Server) saveContact(c *call) error {
@@ -218,7 +220,7 @@ func (s *Server) saveContact(c *call) error {
 }
 
 // refusedContact shows the form of a contact again with the reason why it was refused:
-// beside the attributes, or with the contacts that hold what was typed.
+// beside the attributes, or with the contacts that have the typed addresses already.
 func (c *call) refusedContact(name string, p *contactPage, err error) error {
 	e := desk.AsError(err)
 	switch details := e.Details.(type) {
@@ -249,7 +251,7 @@ func (c *call) refusedContact(name string, p *contactPage, err error) error {
 	return c.again(name, view{Title: p.Name, Data: p}, e)
 }
 
-// fieldOfIdentity is the field in which an identity was typed.
+// fieldOfIdentity returns the field in which an identity was typed.
 func (c *call) fieldOfIdentity(p *contactPage, i desk.Identity) string {
 	for _, f := range p.Main {
 		typed, err := desk.ParseIdentity(f.Name, f.Value, c.p.Settings.Country)
@@ -319,5 +321,6 @@ func (s *Server) deleteContact(c *call) error {
 	return c.see("/contacts", "deleted")
 }
 
-// otherConversations is how many conversations of a person are listed beside one.
+// otherConversations is how many other conversations of a person are listed beside a
+// thread.
 const otherConversations = 10

@@ -10,13 +10,13 @@ import (
 	"parley/desk"
 )
 
-// A contactField is a field of a contact in a form: how it is shown as text, and what a
-// typed text writes. A form sends the text that the page showed beside the one that was
-// typed, so only what somebody changed is written.
+// A contactField is a field of a contact in a form. It knows how the value is shown as
+// text, and how typed text is stored. A form sends the text that the page showed in
+// addition to the typed text. So only changed values are stored.
 type contactField struct {
 	*field
-	Kind  string // input, area, select or boxes: the template
-	Was   string // as the page showed it
+	Kind  string // the template: input, area, select or boxes
+	Was   string // the text that the page showed
 	Boxes []choice
 	Both  *bothChanged
 
@@ -24,13 +24,15 @@ type contactField struct {
 	write func(w *desk.ContactWrite, typed string) error
 }
 
-// A bothChanged is a field that another has changed since the page was made.
+// A bothChanged is the state of a field that another member has changed since the page
+// was made.
 type bothChanged struct {
 	Now, Shown string // as it is stored, as people read it
-	Keep, Mine bool   // what was chosen
+	Keep, Mine bool   // the member's choice
 }
 
-// contactFields lists the fields of a contact, with its values; nil for a new one.
+// contactFields lists the fields of a contact with its values. For nil, it lists those
+// of a new contact.
 func (c *call) contactFields(contact *desk.Contact) []*contactField {
 	country := c.p.Settings.Country
 	plain := func(kind, typed string) (desk.Identity, error) { return desk.ParseIdentity(kind, typed, country) }
@@ -78,7 +80,7 @@ func (c *call) contactFields(contact *desk.Contact) []*contactField {
 	return list
 }
 
-// fill sets what the field shows: what was typed, or the contact's value.
+// fill sets the text of the field: the typed text, or the contact's value.
 func (f *contactField) fill(c *call, contact *desk.Contact) {
 	value := ""
 	if contact != nil {
@@ -104,13 +106,13 @@ func (f *contactField) fill(c *call, contact *desk.Contact) {
 		if f.Name == "owner" {
 			f.Choices = owners(c.p.Settings, "Nobody (the shared pool)")
 		}
-		if !slices.ContainsFunc(f.Choices, func(o choice) bool { return o.Value == f.Value }) { // no option any more, or a member who was removed
+		if !slices.ContainsFunc(f.Choices, func(o choice) bool { return o.Value == f.Value }) { // an option that no longer exists, or a removed member
 			f.Choices = append(f.Choices, choice{Value: f.Value, Label: f.Value})
 		}
 		f.Of(f.Choices)
 	case "boxes":
 		held := strings.Split(f.Value, "\n")
-		held = held[:min(len(held), desk.MaxOptions)] // more are refused
+		held = held[:min(len(held), desk.MaxOptions)] // more would be refused
 		for _, v := range held {
 			if v != "" && !slices.ContainsFunc(f.Boxes, func(o choice) bool { return o.Value == v }) {
 				f.Boxes = append(f.Boxes, choice{Value: v, Label: v})
@@ -122,18 +124,19 @@ func (f *contactField) fill(c *call, contact *desk.Contact) {
 	}
 }
 
-// was is the text that the page showed for a field.
+// was returns the text that the page showed for a field.
 func (f *form) was(name string) string { return lines(f.values["was."+name]) }
 
-// typed is the text of a field; of several values, one a line.
+// typed returns the text of a field. If the field has several values, each is on its own
+// line.
 func (f *form) typed(name string) string { return lines(f.values[name]) }
 
-// lines makes what browsers send comparable.
+// lines normalizes values from browsers, so that they can be compared.
 func lines(values []string) string {
 	return strings.TrimSpace(strings.ReplaceAll(strings.Join(values, "\n"), "\r\n", "\n"))
 }
 
-// parsed is the field of a text; an empty one clears it.
+// parsed returns the field for a typed text. An empty text clears the field.
 func parsed(typed string, parse func(string) (string, error)) (f desk.Field[string], err error) {
 	f.Set = true
 	if f.Null = typed == ""; !f.Null {
@@ -142,7 +145,7 @@ func parsed(typed string, parse func(string) (string, error)) (f desk.Field[stri
 	return f, err
 }
 
-// handle is the field of an identity, which it adds to those sent.
+// handle returns the field of an identity, and adds the identity to those sent.
 func handle(w *desk.ContactWrite, typed, kind string, parse func(kind, typed string) (desk.Identity, error)) (f desk.Field[string], err error) {
 	f.Set = true
 	if f.Null = typed == ""; f.Null {
@@ -156,7 +159,7 @@ func handle(w *desk.ContactWrite, typed, kind string, parse func(kind, typed str
 	return f, err
 }
 
-// shortDatetime and longDatetime are the forms in which browsers send a time.
+// shortDatetime and longDatetime are the formats in which browsers send a time.
 const (
 	shortDatetime = "2006-01-02T15:04"
 	longDatetime  = "2006-01-02T15:04:05"
@@ -212,7 +215,7 @@ func (c *call) attributeField(a *desk.Attribute) *contactField {
 	return f
 }
 
-// attributeInput is a stored value as its field has it; nil is "".
+// attributeInput returns the form text of a stored value, "" for nil.
 func (c *call) attributeInput(a *desk.Attribute, value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -227,7 +230,8 @@ func (c *call) attributeInput(a *desk.Attribute, value any) string {
 		for i, item := range v {
 			words[i], _ = item.(string)
 		}
-		// In the order of the options, as a browser sends ticked boxes.
+		// Options are in the order of the attribute, which is also that of a browser's
+		// ticked boxes.
 		at := func(word string) int {
 			if i := slices.Index(a.Options, word); i >= 0 {
 				return i
@@ -254,7 +258,7 @@ func (c *call) attributeInput(a *desk.Attribute, value any) string {
 	return ""
 }
 
-// readable is a field's text as people read it.
+// readable returns a field's text as people read it.
 func (f *contactField) readable(text string) string {
 	for _, o := range f.Choices {
 		if o.Value == text {

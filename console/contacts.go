@@ -11,7 +11,7 @@ import (
 type directory struct {
 	Find        *field
 	Owner       *field
-	Sought      string // what was looked for; "" for the list
+	Sought      string // the search text; "" for the list
 	Rows        []contactRow
 	First, Next string
 	MayWrite    bool
@@ -57,7 +57,7 @@ func (s *Server) contacts(c *call) error {
 	return c.show("contacts", view{Title: "Contacts", Data: d})
 }
 
-// newestContacts reads a page of the list, and the links around it.
+// newestContacts reads a page of the list, and the links to other pages.
 func (c *call) newestContacts(d *directory, owner desk.ID) ([]*desk.Contact, error) {
 	query := ""
 	d.Empty = nothing{Title: "No contacts yet", Text: "People who write, to whom the team sends, or whom your systems store, will be here."}
@@ -70,7 +70,7 @@ func (c *call) newestContacts(d *directory, owner desk.ID) ([]*desk.Contact, err
 	}
 	after := c.query("after")
 	list, next, err := c.s.app.NewestContacts(c.r.Context(), c.p, owner, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
 		after = ""
 		list, next, err = c.s.app.NewestContacts(c.r.Context(), c.p, owner, "", pageRows)
 	}
@@ -83,7 +83,7 @@ func (c *call) newestContacts(d *directory, owner desk.ID) ([]*desk.Contact, err
 	return list, err
 }
 
-// owners are the choices of an owner; nobody is the label of the empty one.
+// owners returns the choices of an owner. nobody is the label of the empty choice.
 func owners(s *desk.Settings, nobody string) []choice {
 	list := []choice{{Label: nobody}}
 	for _, m := range s.Members() {
@@ -92,7 +92,7 @@ func owners(s *desk.Settings, nobody string) []choice {
 	return list
 }
 
-// ownerValue is the choice of an owner; "" for none.
+// ownerValue returns the choice of an owner, "" for none.
 func ownerValue(id desk.ID) string {
 	if id.IsZero() {
 		return ""

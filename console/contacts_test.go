@@ -13,7 +13,7 @@ import (
 	"parley/desk"
 )
 
-// person stores a contact as a system would, and returns its page.
+// person stores a contact like a program would, and returns the path of its page.
 func (w *world) person(phone, name, owner string) (path string, id desk.ID) {
 	w.t.Helper()
 	op := &desk.Op{Kind: desk.OpUpsert}
@@ -73,7 +73,8 @@ func TestContacts(t *testing.T) {
 	nora.get(first).want(404, "Not here")
 }
 
-// sent is a form as a browser sends it: the values of the page, with some replaced.
+// sent returns the fields that a browser would send: the values of the page, some of
+// them replaced.
 func sent(t *testing.T, page string, replaced ...string) (pairs []string) {
 	t.Helper()
 	_, form, ok := strings.Cut(page, `<form id="contact"`)
@@ -151,7 +152,7 @@ func TestContact(t *testing.T) {
 	w.writes("+34 612 34 56 78", "", "Hello")
 	page := mei.get(path).want(200, "Conversations", "Sandbox, unassigned", "Send a template").golden("contacts/contact").body
 
-	// A form that nobody changed stores nothing.
+	// A form without changes stores nothing.
 	before := *w.stored(id)
 	mei.post(path, sent(t, page)...).sends(path + "?done=saved")
 	if after := *w.stored(id); after.Version != before.Version || after.UpdatedAt != before.UpdatedAt {
@@ -187,7 +188,8 @@ func TestContact(t *testing.T) {
 		t.Errorf("%+v", c.Further)
 	}
 
-	// What can't be read or stored is named beside its field, and nothing is stored.
+	// Values that can't be read or stored are named beside their fields, and nothing is
+	// stored.
 	version = c.Version
 	page = mei.get(path).body
 	mei.post(path, sent(t, page, "name", "New", "phone", "call me", "attributes.born", "1990")...).want(422, "Error: ", `value="call me"`, "f-phone-error")
@@ -199,8 +201,8 @@ func TestContact(t *testing.T) {
 	mei.get("/contacts/"+w.newID().String()).want(404, "Not here")
 }
 
-// TestContact_both: of two who change one contact, the second sees what the first has
-// changed, and chooses. What only one of them changed stays.
+// TestContact_both: if two members change one contact, the second one sees the changes
+// of the first, and chooses. Fields that only one of them changed keep the change.
 func TestContact_both(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -213,13 +215,13 @@ func TestContact_both(t *testing.T) {
 	if c := w.stored(id); c.Name != "Lucía Nora" || c.Email != "" {
 		t.Errorf("%+v", c)
 	}
-	mei.post(path, sent(t, refused.body)...).want(409) // nothing is chosen yet
+	mei.post(path, sent(t, refused.body)...).want(409) // no choice was made
 	mei.post(path, sent(t, refused.body, "choose.name", "keep")...).sends(path + "?done=saved")
 	if c := w.stored(id); c.Name != "Lucía Nora" || c.Email != "lucia@example.com" || c.Note != "by Nora" {
 		t.Errorf("%+v", c)
 	}
 	nora.post(path, sent(t, mei.get(path).body, "name", "Third")...).sends(path + "?done=saved")
-	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).want(409, "Third") // what was chosen against is no longer there
+	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).want(409, "Third") // the value has changed again since the choice
 	refused = mei.post(path, form...).want(409)
 	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).sends(path + "?done=saved")
 	if c := w.stored(id); c.Name != "Lucía Mei" {
@@ -227,7 +229,8 @@ func TestContact_both(t *testing.T) {
 	}
 }
 
-// TestContact_races: of two who save at once what they saw, one is told of the other.
+// TestContact_races: if two members save at the same time, one of them is told about the
+// other's change.
 func TestContact_races(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -253,8 +256,9 @@ func TestContact_races(t *testing.T) {
 	}
 }
 
-// TestContact_holders: an address of somebody else is refused, with its holder beside:
-// leave it out, or open theirs. Nobody is merged.
+// TestContact_holders: an address that another contact has is refused, and the page
+// names this contact. The member can leave the address out, or open the other contact.
+// Contacts are not merged.
 func TestContact_holders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// seen is what the member saw last of a conversation, as the form has it.
+// seen returns the newest message and the assignee that the member saw, from the form.
 func (c *call) seen() *app.Seen {
 	message, _ := desk.ParseID(c.form.text("seen_message"))
 	assignee, _ := desk.ParseID(c.form.text("seen_assignee"))
@@ -53,7 +53,7 @@ func (s *Server) assign(c *call) error {
 	return c.backTo(id, done)
 }
 
-// thePool is to whom a conversation is assigned that is given back.
+// thePool is the value of the form that gives a conversation back to the pool.
 const thePool = "pool"
 
 func (s *Server) setStatus(c *call) error {
@@ -68,7 +68,7 @@ func (s *Server) setStatus(c *call) error {
 			t.News.Fields = append(t.News.Fields, hiddenField{"status", string(status)}, hiddenField{"next", c.form.text("next")})
 		})
 	}
-	if desk.IsType(err, desk.ConversationOpen) { // app's words have its id
+	if desk.IsType(err, desk.ConversationOpen) { // the message of app has an id
 		err = desk.Errorf(desk.ConversationOpen, "this person has another open conversation on this channel: close that one first")
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) setStatus(c *call) error {
 	return c.goOn(id, statusWords[status].done)
 }
 
-// goOn shows the conversation after one that was closed.
+// goOn shows the next conversation after one was closed.
 func (c *call) goOn(id desk.ID, done string) error {
 	path := "/inbox"
 	if next, ok := desk.ParseID(c.form.text("next")); ok {
@@ -94,8 +94,8 @@ func (c *call) backTo(id desk.ID, done string) error {
 	return c.see("/inbox/"+id.String()+c.listQuery(), done)
 }
 
-// changed shows what others have done since the member looked, and asks again. Nothing
-// was done yet.
+// changed shows the changes of others since the member opened the page, and asks again.
+// Nothing was stored yet.
 func (c *call) changed(ask func(*thread)) error {
 	saw := c.seen()
 	t, err := c.readThread(c.id("id"))
@@ -128,7 +128,7 @@ func (c *call) changed(ask func(*thread)) error {
 	return c.render(http.StatusConflict, "conversation", v)
 }
 
-// refused shows the conversation with the reason why an action on it was refused.
+// refused shows the conversation with the reason why an action was refused.
 func (c *call) refused(err error) error {
 	e := desk.AsError(err)
 	if e.Type == desk.NotFound || e.Type == desk.Unauthorized || e.Type == desk.Forbidden {

@@ -7,10 +7,11 @@ import (
 	"parley/desk"
 )
 
-// mostQuoted is how many messages are offered for the customer to answer.
+// mostQuoted is how many messages the form offers as the one that the customer answers.
 const mostQuoted = 10
 
-// customerForm fills the form that writes as the customer. messages are the newest first.
+// customerForm fills the form that writes as the customer. messages begin with the
+// newest.
 func (c *call) customerForm(f *customerForm, messages []*desk.Message) {
 	if c.form.has("text") {
 		f.Open, f.Text = true, c.form.raw("text")
@@ -39,10 +40,10 @@ func (c *call) customerForm(f *customerForm, messages []*desk.Message) {
 	f.Reactions = pick("reaction", []choice{{Label: "None"}, {Value: "👍", Label: "👍"}, {Value: "❤️", Label: "❤️"}, {Value: "😂", Label: "😂"}, {Value: "🙏", Label: "🙏"}, {Value: noReaction, Label: "Take it back"}})
 }
 
-// noReaction takes a reaction back.
+// noReaction is the choice that takes a reaction back.
 const noReaction = "none"
 
-// writeAsCustomer puts a message of the customer into a sandbox.
+// writeAsCustomer adds a message of the customer to a sandbox.
 func (s *Server) writeAsCustomer(c *call) error {
 	m := app.Simulated{Text: c.form.raw("text"), ReplyTo: c.form.text("to")}
 	if tapped, button, ok := strings.Cut(c.form.text("tap"), "/"); ok {

@@ -26,7 +26,7 @@ type deliveryRow struct {
 	Pending  bool
 }
 
-// An attemptRow is one try of a delivery.
+// An attemptRow is one attempt of a delivery.
 type attemptRow struct {
 	At       moment
 	Good     bool
@@ -34,7 +34,7 @@ type attemptRow struct {
 	Response string
 }
 
-// attemptWords say why a try failed.
+// attemptWords say why an attempt failed.
 var attemptWords = map[string]string{
 	"address_refused": "The address is not a public one, and whoever runs this server has not allowed it",
 	"dns":             "The host's name was not found",
@@ -85,9 +85,9 @@ func (c *call) deliveryRow(webhook desk.ID, d *deliver.Delivery) deliveryRow {
 type deliveryPage struct {
 	deliveryRow
 	Back, URL string
-	Event     string // its id
+	Event     string // the event's id
 	List      []attemptRow
-	Body      string // "": the event is no longer kept
+	Body      string // "": the event is not stored any more
 }
 
 func (s *Server) delivery(c *call) error {

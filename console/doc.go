@@ -1,12 +1,12 @@
-// Package console is the pages in which a team works: settings, contacts and the inbox,
-// rendered on the server. Everything works without the script; app.js makes pages renew
-// themselves and adds keys.
+// Package console has the pages in which a team works: settings, contacts and the inbox.
+// They are rendered on the server. Everything works without the script; app.js keeps
+// pages up to date and adds keyboard shortcuts.
 //
 //	routes.go        the list of pages and actions, with the permission on the line
 //	server.go        Server, and a call: one request for a page
 //	serve.go         building the Server; a request from its session to its handler
 //	page.go          the one render
-//	view.go          what a template gets
+//	view.go          the data of templates
 //	problem.go       the one error exit
 //	session.go       sessions: the cookie, when one is stored again
 //	signin.go        signing in and out
@@ -22,27 +22,27 @@
 //	assets.go        the stylesheet and the script, whose parts are in assets/script
 //	channels.go      channels: adding them, their health, their settings
 //	policy.go        the reply policy: its page, saving a part, removing it
-//	policy_form.go   the fields of its forms, and what they send
-//	policy_words.go  what it says, in words
+//	policy_form.go   the forms of the reply policy: fields, and reading them
+//	policy_words.go  the reply policy in words
 //	snippets.go      the saved replies
 //	webhooks.go      webhooks: adding them, their state, changing them
 //	deliveries.go    deliveries to webhooks
 //	stream.go        the stream that tells the script what has changed
-//	live.go          what streams of one workspace share: one follower of the feed
-//	home.go          /: the inbox, or what to run first
+//	live.go          the hub that the streams of a workspace share: one follower of the feed
+//	home.go          /: the inbox, or the commands to run first
 //	inbox.go         the inbox: its views and the list of conversations
 //	thread.go        a conversation as its page shows it
-//	thread_page.go   reading it
-//	conversation.go  who holds a conversation, its status
+//	thread_page.go   reading a conversation for its page
+//	conversation.go  the assignee and the status of a conversation
 //	beside.go        the person beside a conversation: links, changing one field, the end of the conversation before
 //	message.go       the messages of a conversation, as bubbles, and the notes between them
 //	media.go         files: how messages show them, and their bytes
 //	note.go          the notes of a conversation: adding, deleting
 //	composer.go      the form below a conversation: the window, saved replies
-//	reply.go         sending it, and what was refused; marking as read
+//	reply.go         sending a reply, and showing a refusal; marking as read
 //	customer.go      writing as the customer of a sandbox
 //	upload.go        a form that has a file
-//	templates.go     the templates of a channel: state, preview, what fills their variables
+//	templates.go     the templates of a channel: state, preview, the sources of their variables
 //	send.go          the form that sends a template
 //	contacts.go      the list of contacts, and finding one
 //	contact.go       a contact, a new one, deleting one
@@ -53,5 +53,5 @@
 //	sends.go         attempts to send, and settling one that is in doubt
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call
-// app and render; they decide nothing.
+// app and render. They contain no rules.
 package console

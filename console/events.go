@@ -19,22 +19,22 @@ type eventsPage struct {
 type eventRow struct {
 	Number     int64
 	Who, What  string
-	Name, Href string // of the record; no Href if it has no page
-	Changed    string // the fields, never their values
+	Name, Href string // of the record; Href is "" if the record has no page
+	Changed    string // the names of the changed fields, never their values
 	At         moment
 }
 
-// ofSettings is the filter of the events about settings: the audit.
+// ofSettings is the filter for events of settings (the audit).
 const ofSettings = "settings"
 
-// eventFilters are the choices of events to see.
+// eventFilters are the choices of the filter.
 var eventFilters = []choice{
 	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "conversation", Label: "Conversations"},
 	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "send", Label: "Sends"}, {Value: "template", Label: "Templates"}, {Value: "snippet", Label: "Saved replies"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
 	{Value: "policy", Label: "Reply policy"}, {Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
 }
 
-// eventTypes are the types of a filter; nil for all.
+// eventTypes returns the event types of a filter, nil for all types.
 func eventTypes(filter string) (list []desk.EventType) {
 	if filter == ofSettings {
 		return desk.SettingsTypes()
@@ -105,7 +105,7 @@ func (s *Server) events(c *call) error {
 	}
 	after := c.query("after")
 	log, err := s.app.Feed.Log(c.r.Context(), c.p, types, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
 		after = ""
 		log, err = s.app.Feed.Log(c.r.Context(), c.p, types, "", pageRows)
 	}
@@ -145,7 +145,7 @@ func (c *call) eventRows(events []desk.FeedEvent) ([]eventRow, error) {
 	return rows, nil
 }
 
-// eventRecord is the name of the record that an event is about, and its page.
+// eventRecord returns the name of the record of an event, and the path of its page.
 func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) (name, href string) {
 	s := c.p.Settings
 	conversation, contact := e.Of()
@@ -164,7 +164,7 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 		}
 		return nameOf(people[contact]), "/inbox/" + conversation.String()
 	case "send":
-		if people[contact] == nil { // or it is a new person's
+		if people[contact] == nil { // or it belongs to a new contact
 			return "somebody", "/sends/" + e.Subject.String()
 		}
 		return nameOf(people[contact]), "/sends/" + e.Subject.String()
@@ -212,7 +212,7 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 	return "", ""
 }
 
-// hostOf is the host of a URL, whose path may be secret.
+// hostOf returns the host of a URL, because its path may be secret.
 func hostOf(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host
@@ -220,13 +220,13 @@ func hostOf(address string) string {
 	return ""
 }
 
-// eventFields are the words for fields whose name says little.
+// eventFields are the words for fields with unclear names.
 var eventFields = map[string]string{
 	"assigned_member_id": "assignee", "assigned_via": "how it was assigned", "external_id": "own id", "link": "a sign-in link was made", "password": "a password was set",
 	"sendable": "whether it can be sent", "external_ids": "how own ids change",
 }
 
-// fieldWords lists the names of fields as people read them.
+// fieldWords lists the names of fields for people.
 func fieldWords(names []string) string {
 	words := make([]string, len(names))
 	for i, name := range names {

@@ -44,7 +44,7 @@ func TestEvents(t *testing.T) {
 	nora.get("/settings/events?types=settings&after="+next).want(200, "made the key")
 }
 
-// Each type of event has its words, and a filter that shows it.
+// TestEventWords: each type of event has words, and a filter that shows it.
 func TestEventWords(t *testing.T) {
 	t.Parallel()
 	for _, e := range desk.EventTypes {

@@ -11,14 +11,14 @@ import (
 	"parley/desk"
 )
 
-// A form is what a POST brought, and what is wrong with it. The zero form is one that
-// nobody has filled in yet: its fields have the values that the page gives.
+// A form is the data of a POST, with its errors. The zero form is not filled in yet: its
+// fields have the values that the page gives.
 type form struct {
 	values  url.Values
-	file    *sentFile         // nil: none
+	file    *sentFile         // nil: no file
 	errors  map[string]string // by field
-	called  map[string]string // what fields are called in the summary of errors, if labels does not say it
-	Message string            // what is wrong in general
+	called  map[string]string // the fields' names in the summary of errors, unless labels has them
+	Message string            // the error of the form as a whole
 	Advice  string
 }
 
@@ -28,18 +28,18 @@ type fieldError struct{ ID, Label, Text string }
 // text returns a field without white space around it.
 func (f *form) text(name string) string { return strings.TrimSpace(f.values.Get(name)) }
 
-// raw returns a field as it was typed, with newlines as others write them.
+// raw returns a field as it was typed, with newlines as \n.
 func (f *form) raw(name string) string {
 	return strings.ReplaceAll(f.values.Get(name), "\r\n", "\n")
 }
 
-// has tells whether a box is ticked, or a button was pressed.
+// has tells whether a box is ticked, or a button was clicked.
 func (f *form) has(name string) bool { return f.values.Has(name) }
 
 // list returns all values of a field.
 func (f *form) list(name string) []string { return f.values[name] }
 
-// refuse notes an error: beside its field, or for the form as a whole.
+// refuse notes an error, beside its field or for the form as a whole.
 func (f *form) refuse(e *desk.Error) {
 	name := fieldOf(e.At)
 	if name != "" && f.values.Has(name) {
@@ -58,7 +58,7 @@ func (f *form) wrong(name, text string) {
 	f.errors[name] = text
 }
 
-// call says what a field is called in the summary of errors.
+// call sets the name of a field in the summary of errors.
 func (f *form) call(name, label string) {
 	if f.called == nil {
 		f.called = map[string]string{}
@@ -66,13 +66,13 @@ func (f *form) call(name, label string) {
 	f.called[name] = label
 }
 
-// fieldOf is the name of the field of an error's place: /email is email, and
+// fieldOf returns the field for the place of an error: /email is email, and
 // /attributes/plan is attributes.plan.
 func fieldOf(at string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(at, "/"), "/", ".")
 }
 
-// Refused tells whether anything is wrong.
+// Refused tells whether the form has an error.
 func (f *form) Refused() bool { return f.Message != "" || len(f.errors) > 0 }
 
 // Errors lists the errors of fields, for the summary.
@@ -88,8 +88,8 @@ type field struct {
 	ID, Name, Label, Hint string
 	Value                 string
 	Error                 string
-	Type                  string // of an input
-	Complete              string // autocomplete
+	Type                  string // the type of an input
+	Complete              string // the value of autocomplete
 	Required, Checked     bool
 	Max, Rows             int
 	Choices               []choice
@@ -101,7 +101,8 @@ type choice struct {
 	Selected     bool
 }
 
-// Field makes a field. value is shown unless the form was sent already.
+// Field makes a field. It shows value, unless the form was sent: then it shows the sent
+// text.
 func (f *form) Field(name, label, hint, value string) *field {
 	out := &field{ID: idOf(name), Name: name, Label: label, Hint: hint, Value: value, Error: f.errors[name], Type: "text", Rows: 3, Complete: "off"}
 	if f.values != nil {
@@ -110,7 +111,7 @@ func (f *form) Field(name, label, hint, value string) *field {
 	return out
 }
 
-// Box makes a field that is ticked or not.
+// Box makes a checkbox.
 func (f *form) Box(name, label, hint string, ticked bool) *field {
 	out := f.Field(name, label, hint, "")
 	out.Checked = ticked
@@ -120,13 +121,13 @@ func (f *form) Box(name, label, hint string, ticked bool) *field {
 	return out
 }
 
-// As sets the type of an input, and what browsers may fill in.
+// As sets the type of an input, and the matching autocomplete.
 func (d *field) As(kind string) *field {
 	d.Type = kind
 	return d
 }
 
-// Fill names what a browser may fill in: autocomplete.
+// Fill sets autocomplete.
 func (d *field) Fill(what string) *field {
 	d.Complete = what
 	return d
@@ -144,7 +145,7 @@ func (d *field) Tall(rows int) *field {
 	return d
 }
 
-// Of sets the choices of a select, and selects the value.
+// Of sets the choices of a select, and selects the field's value.
 func (d *field) Of(choices []choice) *field {
 	d.Choices = make([]choice, len(choices))
 	for i, c := range choices {
@@ -154,10 +155,10 @@ func (d *field) Of(choices []choice) *field {
 	return d
 }
 
-// idOf is the id of a field's element.
+// idOf returns the id of a field's element.
 func idOf(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }
 
-// A sentFile is the file of a form, read as it comes.
+// A sentFile is the file of a form. It is read while it arrives.
 type sentFile struct {
 	Name, Type string // as the browser tells them
 	Content    io.Reader

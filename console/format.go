@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	_ "time/tzdata"
+	_ "time/tzdata" // a server may have no list of time zones
 	"unicode"
 
 	"github.com/nyaruka/phonenumbers"
@@ -20,15 +20,13 @@ import (
 	"parley/desk"
 )
 
-// a server may have no list of time zones
-
-// funcs are what templates call.
+// funcs are the functions for templates.
 var funcs = template.FuncMap{
 	"initials": initials,
 	"dict":     dict,
 }
 
-// dict makes the data of a template that needs several values.
+// dict makes the data for a template that needs several values.
 func dict(pairs ...any) (map[string]any, error) {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -44,7 +42,7 @@ func dict(pairs ...any) (map[string]any, error) {
 // A moment is a time as a page shows it.
 type moment struct {
 	Text  string // short: 14:05, Tue 14:05, 12 Mar, 12 Mar 2025
-	Title string // with second and zone
+	Title string // with seconds and time zone
 	ISO   string
 }
 
@@ -75,7 +73,7 @@ func (c *call) clock(t desk.Time) moment {
 	return m
 }
 
-// span writes a length of time: 12 min, 3 h, 2 d.
+// span writes a duration: 12 min, 3 h, 2 d.
 func span(d desk.Time) string {
 	const minute, hour = 60_000, 60 * 60_000
 	switch {
@@ -87,8 +85,8 @@ func span(d desk.Time) string {
 	return strconv.FormatInt(int64(d/(24*hour)), 10) + " d"
 }
 
-// spanLasts is how much longer a length of time may be than d, and how much shorter, before
-// span writes another.
+// spanLasts returns how much longer and how much shorter than d a duration may be before
+// span writes another text.
 func spanLasts(d desk.Time) (longer, shorter desk.Time) {
 	const minute, hour = 60_000, 60 * 60_000
 	d = max(d, 0)
@@ -117,14 +115,14 @@ func (c *call) day(t desk.Time) string {
 	return at.Format("2 January 2006")
 }
 
-// daysBetween counts the midnights between two times of one zone.
+// daysBetween counts the midnights between two times in one time zone.
 func daysBetween(at, now time.Time) int {
 	midnight := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int(midnight(now).Sub(midnight(at)) / (24 * time.Hour))
 }
 
-// zoneOf is the zone of the reader's browser, which the script puts into a cookie; nil if
-// it is not known.
+// zoneOf returns the time zone of the reader's browser, which the script stores in a
+// cookie. It returns nil if the zone is not known.
 func zoneOf(r *http.Request) *time.Location {
 	cookie, err := r.Cookie("tz")
 	if err != nil || len(cookie.Value) > 64 || cookie.Value == "Local" || cookie.Value == "" {
@@ -137,7 +135,7 @@ func zoneOf(r *http.Request) *time.Location {
 	return zone
 }
 
-// teamZone is the zone of the workspace's hours, or UTC.
+// teamZone returns the time zone of the workspace's hours, or UTC.
 func teamZone(s *desk.Settings) *time.Location {
 	if p := s.OwnPolicy(desk.ID{}); p != nil && p.Hours != nil {
 		if zone, err := time.LoadLocation(p.Hours.TimeZone); err == nil {
@@ -164,7 +162,7 @@ func several(n int, noun string) string {
 	return count(n) + " " + noun
 }
 
-// upTo99 writes a count that ends at 99+.
+// upTo99 writes a count up to 99; above, it writes 99+.
 func upTo99(n int) string {
 	if n > 99 {
 		return "99+"
@@ -184,8 +182,8 @@ func phone(digits string) string {
 	return phonenumbers.Format(n, phonenumbers.INTERNATIONAL)
 }
 
-// apart keeps the direction of a name, which may be written from right to left, from the
-// sentence around it.
+// apart isolates a name from the sentence around it, because the name may be written
+// from right to left.
 func apart(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
 		return name
@@ -193,7 +191,7 @@ func apart(name string) string {
 	return "\u2068" + name + "\u2069"
 }
 
-// initials are the first letters of the first and the last word of a name.
+// initials returns the first letters of the first and the last word of a name.
 func initials(name string) string {
 	var first []rune
 	for word := range strings.FieldsSeq(norm.NFC.String(name)) {
@@ -210,7 +208,7 @@ func initials(name string) string {
 	return string([]rune{first[0], first[len(first)-1]})
 }
 
-// nameOf is what a contact is called: its name, or the best of its addresses.
+// nameOf returns a contact's name, or the best of its addresses.
 func nameOf(c *desk.Contact) string {
 	switch {
 	case c == nil:
@@ -229,7 +227,7 @@ func nameOf(c *desk.Contact) string {
 	return "Nameless contact"
 }
 
-// attributeFacts lists a contact's attributes that are not archived, as people read them.
+// attributeFacts lists a contact's attributes without archived ones, in words.
 func (c *call) attributeFacts(contact *desk.Contact) (list []fact) {
 	values := attributesOf(contact)
 	for _, a := range c.p.Settings.SortedAttributes() {
@@ -273,7 +271,7 @@ func (c *call) attributeText(a *desk.Attribute, value any) string {
 	return fmt.Sprint(value)
 }
 
-// languageName is what a template's language is called: German (de).
+// languageName names a template's language: German (de).
 func languageName(code string) string {
 	tag, err := language.Parse(strings.ReplaceAll(code, "_", "-"))
 	if err != nil {
@@ -282,17 +280,18 @@ func languageName(code string) string {
 	return display.English.Tags().Name(tag) + " (" + code + ")"
 }
 
-// A fact is a label and a value. In a thread, Edit leads to the form that changes it.
+// A fact is a label and a value. In a thread, Edit links to the form that changes the
+// value.
 type fact struct {
 	Label, Value string
-	Mail         string // an e-mail address, escaped: one may have what begins a header in a mailto URL
+	Mail         string // an e-mail address, escaped: it could otherwise add headers to the mailto URL
 	Tel          string // a phone number, with +
 	Site         string // an http or https URL
-	Name         string // of its field
+	Name         string // the name of the form's field
 	Edit         string
 }
 
-// beginning is a text of at most so many characters.
+// beginning cuts a text to at most this many characters.
 func beginning(text string, most int) string {
 	if len(text) > most {
 		if list := []rune(text); len(list) > most {
@@ -302,16 +301,17 @@ func beginning(text string, most int) string {
 	return text
 }
 
-// attributeName is the name of an attribute's field, as errors name its place.
+// attributeName returns the name of an attribute's form field, in the form of errors'
+// places.
 func attributeName(key string) string { return "attributes." + key }
 
-// attributesOf are a contact's values by key, with numbers as they are stored.
+// attributesOf returns a contact's values by key. Numbers are as they are stored.
 func attributesOf(contact *desk.Contact) map[string]any {
 	var values map[string]any
 	decoder := json.NewDecoder(strings.NewReader(contact.Attributes.JSON()))
 	decoder.UseNumber()
 	if decoder.Decode(&values) != nil {
-		return nil // stored values are JSON
+		return nil // not possible: stored values are JSON
 	}
 	return values
 }

@@ -1,7 +1,7 @@
 package console
 
-// home leads to the inbox. Without a workspace it shows how to make one: the only page
-// that names commands.
+// home redirects to the inbox. If there is no workspace, it shows how to create one.
+// This is the only page that names commands.
 func (s *Server) home(c *call) error {
 	list, err := s.app.Workspaces(c.r.Context())
 	if err != nil {

@@ -10,21 +10,23 @@ import (
 	"parley/desk"
 )
 
-// pageRows is how many rows a list of the console shows. Beside an open conversation, the
-// inbox shows those around it; the script then asks for the rest of the list.
+// pageRows is how many rows a list of the console has. Beside an open conversation, the
+// inbox first shows only the rows around it; the script then fetches the whole list.
 const (
 	pageRows   = 50
 	besideRows = 24
 )
 
-// maxAfter is the most of a cursor that links of the inbox carry on, in bytes; parley's own
-// are shorter.
+// maxAfter limits the length in bytes of a cursor that the inbox's links repeat. Cursors
+// of parley are shorter.
 const maxAfter = 200
 
-// rowText is how many characters of the newest message a row has: no more are seen.
+// rowText is how many characters of the newest message a row has. More would not be
+// visible.
 const rowText = 80
 
-// The views of the inbox. A member's id is a view too: what that member holds.
+// The views of the inbox. A member's id is a view too: the conversations assigned to
+// this member.
 const (
 	viewMine       = "mine"
 	viewUnassigned = "unassigned"
@@ -38,20 +40,20 @@ type listing struct {
 	Views       []tab
 	More        []tab
 	Sorts       []tab
-	Query       []hiddenField // what the URL says of the list
-	Other       string        // the name of the view, if it is one of More
+	Query       []hiddenField // the parameters of the list in the URL
+	Other       string        // the name of the view, if the view is in More
 	Rows        []conversationRow
-	Renew       int64 // when a row says another time, in milliseconds; 0 for never
+	Renew       int64 // when a row shows another time, in milliseconds; 0: never
 	First, Next string
-	Whole       string // the list, if only a part of it is shown
-	Place       string // the list's own URL, by which the script keeps the place in it
+	Whole       string // the URL of the whole list, if only a part is shown
+	Place       string // the list's own URL, by which the script stores the scroll position
 	Empty       nothing
 }
 
 // A tab is a link to a view.
 type tab struct {
 	Label, Href string
-	Heading     string // above it
+	Heading     string // the heading above it
 	Count       string
 	Here        bool
 }
@@ -61,17 +63,17 @@ type conversationRow struct {
 	ID            desk.ID
 	Href          string
 	Name, Preview string
-	At            moment // of the newest message; or since when somebody waits
+	At            moment // the time of the newest message, or the start of the wait
 	Waits         bool
-	renew         desk.Time // when At or Left is another; 0 for never
-	Unread        string    // how many messages nobody has read; "" for none
-	Left          string    // of the window in which they can be answered freely
+	renew         desk.Time // when At or Left changes; 0: never
+	Unread        string    // the number of unread messages; "" for none
+	Left          string    // of the window for free replies
 	Holder        string
-	Channel       string // where the page has the same person on another channel, too; else ""
+	Channel       string // if the page has the same person on another channel too; otherwise ""
 	Here          bool
 }
 
-// A nothing is what a page shows where nothing is: what will be there, and one action.
+// A nothing is shown in place of an empty list: what will be there, and one action.
 type nothing struct{ Title, Text, Link, Action string }
 
 func (s *Server) inbox(c *call) error {
@@ -82,7 +84,7 @@ func (s *Server) inbox(c *call) error {
 	return c.show("inbox", view{Title: "Inbox", Live: true, Data: struct{ List listing }{list}})
 }
 
-// inboxView reads the view and the channel that the URL names. An unknown view is mine.
+// inboxView reads the view and the channel from the URL. An unknown view means mine.
 func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFilter) {
 	name = c.query("view")
 	channel, _ = desk.ParseID(c.query("channel"))
@@ -110,7 +112,7 @@ func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFil
 	return name, channel, f
 }
 
-// listQuery is the query of the URLs of the view and the page that the URL names.
+// listQuery returns the query with the view and the page of this request's URL.
 func (c *call) listQuery() string {
 	name, channel, f := c.inboxView()
 	query := inboxQuery(name, channel, f.Longest, f.Unread)
@@ -120,10 +122,10 @@ func (c *call) listQuery() string {
 	return query
 }
 
-// rowMark is the fragment by which a browser without the script scrolls to a row.
+// rowMark returns the fragment with which a browser without script scrolls to a row.
 func rowMark(id desk.ID) string { return "#c-" + id.String() }
 
-// inboxQuery is the query of the URLs of a view.
+// inboxQuery returns the query for a view.
 func inboxQuery(name string, channel desk.ID, longest, unread bool) string {
 	q := url.Values{}
 	if name != viewMine {
@@ -144,8 +146,8 @@ func inboxQuery(name string, channel desk.ID, longest, unread bool) string {
 	return "?" + q.Encode()
 }
 
-// listing is the list of the view that the URL names, in which a conversation may be
-// open.
+// listing reads the list of the view in the URL. open is the conversation that is open,
+// or zero.
 func (c *call) listing(open desk.ID) (l listing, err error) {
 	name, channel, f := c.inboxView()
 	counts, err := c.s.app.InboxCounts(c.r.Context(), c.p, channel)
@@ -154,13 +156,13 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	}
 	l.views(c, name, channel, f, counts)
 	query := c.listQuery()
-	values, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // which was made here
+	values, _ := url.ParseQuery(strings.TrimPrefix(query, "?")) // the query was made above
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		l.Query = append(l.Query, hiddenField{name, values.Get(name)})
 	}
 	after := c.query("after")
 	page, next, err := c.s.app.Inbox(c.r.Context(), c.p, f, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) || err == nil && after != "" && len(page) == 0 { // a place in another view's list, or nothing is left there
+	if desk.IsType(err, desk.InvalidRequest) || err == nil && after != "" && len(page) == 0 { // the cursor of another view's list, or no conversations are left there
 		after = ""
 		page, next, err = c.s.app.Inbox(c.r.Context(), c.p, f, "", pageRows)
 	}
@@ -213,7 +215,7 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 			ID: v.ID, Href: "/inbox/" + v.ID.String() + query + rowMark(v.ID), Name: nameOf(item.Contact), Preview: beginning(glimpse(v.Preview), rowText),
 			At: c.when(v.LastMessageAt), Holder: c.holderOf(v, view), Here: v.ID == open,
 		}
-		if v.Status == desk.StatusOpen { // nobody waits in one that has ended, read or not
+		if v.Status == desk.StatusOpen { // in a conversation that is not open, nobody waits
 			if talk.Unread > 0 {
 				r.Unread = upTo99(talk.Unread)
 			}
@@ -244,8 +246,8 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 	return rows
 }
 
-// holderOf says who holds a conversation, in the list of a view; "" for nobody, and in the
-// lists of one member.
+// holderOf says who holds a conversation, in the list of a view. It is "" for an
+// unassigned one, and in the list of one member.
 func (c *call) holderOf(v *desk.Conversation, view string) string {
 	if view == viewMine || view == v.AssignedMember.String() {
 		return ""
@@ -256,7 +258,7 @@ func (c *call) holderOf(v *desk.Conversation, view string) string {
 	return c.memberName(v.AssignedMember)
 }
 
-// memberName is what a member is called; "" for none, and for one that was removed.
+// memberName returns a member's name; "" for none, and for a removed member.
 func (c *call) memberName(id desk.ID) string {
 	if m := c.p.Settings.Member(id); m != nil {
 		if m.ID == c.p.Actor.ID {
@@ -305,9 +307,9 @@ func (l *listing) views(c *call, here string, channel desk.ID, f desk.Conversati
 	}
 }
 
-// channelName is what a channel of a workspace is called: by its name, if it has one, else
-// by its kind. The provider's id is added where another channel is called the same, and, if
-// exact is set, to every kind.
+// channelName returns the name of a channel, or its kind if it has no name. The
+// provider's id is added if another channel has the same name, and, if exact is set, to
+// every kind.
 func channelName(s *desk.Settings, v *desk.Channel, exact bool) string {
 	name := shortName(v)
 	alike := func(other *desk.Channel) bool { return other.ID != v.ID && shortName(other) == name }
@@ -327,7 +329,7 @@ func shortName(v *desk.Channel) string {
 	return "WhatsApp"
 }
 
-// emptyView says what will be in a view that is empty.
+// emptyView describes a view that is empty.
 func emptyView(name string, unassigned int) nothing {
 	switch name {
 	case viewMine:

@@ -42,17 +42,18 @@ func TestInbox(t *testing.T) {
 
 	mei.post(path+"/assign", "to", "", "seen_message", message, "seen_assignee", assignee).want(422, "Choose who gets it")
 
-	// Mei saw it unassigned: she learns of it, and may take over.
+	// Mei opened it while it was unassigned: she learns that Nora has it now, and may take
+	// over.
 	mei.post(path+"/assign", "to", w.mei.ID.String(), "seen_message", message, "seen_assignee", assignee).
 		want(409, "Nora Lindqvist holds it now", "Take over from Nora Lindqvist").golden("inbox/taken")
-	// The customer writes before Nora closes.
+	// The customer writes before Nora closes the conversation.
 	w.writes("+34 612 34 56 78", "", "Or Tuesday?")
 	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", w.nora.ID.String()).
 		want(409, "wrote meanwhile", "Or Tuesday?", "Close anyway").golden("inbox/wrote")
 	message, assignee = seen(nora.get(path).body)
 	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", assignee, "next", "").sends("/inbox?of=" + c.ID.String() + "&done=closed")
 	nora.get("/inbox?of="+c.ID.String()+"&done=closed").want(200, "Closed. <a href=\"/inbox/"+c.ID.String())
-	nora.get("/inbox?view=closed").want(200, "Or Tuesday?").lacks(`class="count"`, "row unread") // although nobody has read it
+	nora.get("/inbox?view=closed").want(200, "Or Tuesday?").lacks(`class="count"`, "row unread") // although the message is unread
 	if v := w.asStored(c); v.Talk.Unread == 0 {
 		t.Error("nothing is unread in the closed one")
 	}
@@ -61,13 +62,14 @@ func TestInbox(t *testing.T) {
 		want(409, "Nothing was done: it is closed now")
 	nora.post(path+"/status", "status", "open", "seen_message", message, "seen_assignee", assignee).sends(path + "?done=opened")
 
-	// In a sandbox, members write as the customer.
+	// In a sandbox, members can write as the customer.
 	mei.post(path+"/customer", "text", "Thank you!").sends(path)
 	mei.get(path).want(200, "Thank you!")
 	mei.post(path+"/customer", "text", " ").want(422, "Error: ")
 }
 
-// What is done in a conversation of a later page of the list leads back to that page.
+// TestInbox_laterPage: actions in a conversation on a later page of the list lead back
+// to this page.
 func TestInbox_laterPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,7 +91,7 @@ func TestInbox_laterPage(t *testing.T) {
 	here := "/inbox/" + id
 	page := mei.get(here+"?"+later).want(200, `aria-current="true"`).body
 
-	// Notes have pages of their own.
+	// Notes have their own pages.
 	notes := cut(page, `href="`+here+"/notes?")
 	for n := range noteRows + 1 {
 		mei.post(here+"/notes?"+notes, "note", fmt.Sprintf("note %d.", n)).sends(here + "?" + later + "&done=noted")
@@ -97,7 +99,7 @@ func TestInbox_laterPage(t *testing.T) {
 	older := mei.get(here+"/notes?"+notes).want(200, "note 20.", "Earlier notes", `href="`+here+"?"+html.EscapeString(later)+`"`).lacks("note 0.").body
 	mei.get(here+"/notes?"+cut(older, `<a class="btn plain" href="`+here+"/notes?")).want(200, "note 0.", `href="`+here+"?"+html.EscapeString(later)+`"`)
 
-	// A template, in the panel and without a script.
+	// Send a template, in the panel and without script.
 	form := mei.get("/send?"+cut(page, `href="/send?`)).want(200, html.EscapeString(later)).body
 	form = mei.get(cut(form, `<a id="found-0" href="`)).want(200, "Another template").body
 	var fields []string
@@ -107,8 +109,8 @@ func TestInbox_laterPage(t *testing.T) {
 	mei.post("/send", append(fields, "value.header.1", "A-99", "value.1", "Lucía", "value.2", "Mei", "opt_in", "yes")...).sends(here + "?" + later + "&done=sent")
 }
 
-// A list is read again when a row of it says another time, so that "waiting 6 min" does not
-// stay while nothing else happens.
+// TestSpanLasts: a list is fetched again when one of its times changes, so that "waiting
+// 6 min" does not stay while nothing else happens.
 func TestSpanLasts(t *testing.T) {
 	t.Parallel()
 	for _, d := range []desk.Time{60_000, 119_999, 6*60_000 + 17, 3_599_999, 3_600_000, 5*3_600_000 + 1, 47*3_600_000 + 12, 48 * 3_600_000, 80*3_600_000 + 9} {
@@ -132,7 +134,7 @@ func TestInbox_refuses(t *testing.T) {
 	nora.get("/inbox/nonsense").want(404, "Not here")
 	nora.post(path+"/status", "status", "gone").want(422, "Error: ")
 	mei := w.as(w.mei)
-	mei.member.ID = w.nora.ID // a form that Nora's page made
+	mei.member.ID = w.nora.ID // the form of a page that was made for Nora
 	form := mei
 	if g := form.post(path + "/assign"); g.status == 303 {
 		t.Error("no member is assigned by an empty form")
@@ -158,7 +160,7 @@ func TestTrackOf(t *testing.T) {
 	}
 }
 
-// value is that of a hidden field of a page.
+// value returns the value of a hidden field of a page.
 func value(t *testing.T, page, name string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(page, `name="`+name+`" value="`)

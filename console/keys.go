@@ -9,7 +9,7 @@ import (
 	"parley/desk"
 )
 
-// permissionWords are the permissions of keys as the pages write them.
+// permissionWords are the words for permissions of keys.
 var permissionWords = map[desk.Permission]string{
 	desk.ContactsRead:       "Read contacts",
 	desk.ContactsWrite:      "Create, change and delete contacts",
@@ -54,14 +54,14 @@ type keyPreset struct {
 	permissions []desk.Permission
 }
 
-// keyPresets are offered in the form of a new key.
+// keyPresets are the presets in the form of a new key.
 var keyPresets = []keyPreset{
 	{"crm", "A CRM that writes contacts", []desk.Permission{desk.ContactsRead, desk.ContactsWrite, desk.AttributesRead, desk.MembersRead}},
 	{"templates", "Sends templates", []desk.Permission{desk.MessagesSend, desk.TemplatesRead, desk.ChannelsRead, desk.AttemptsRead}},
 	{"reads", "Reads all", readPermissions()},
 }
 
-// readPermissions are the permissions that only read.
+// readPermissions returns the permissions that only read.
 func readPermissions() (list []desk.Permission) {
 	for _, p := range desk.Permissions {
 		if strings.HasSuffix(string(p), ":read") {
@@ -71,8 +71,8 @@ func readPermissions() (list []desk.Permission) {
 	return list
 }
 
-// A presetLink ticks the permissions of a preset: the link's page has them ticked, and
-// the script ticks them in place.
+// A presetLink ticks the permissions of a preset. The link opens a page with them
+// ticked; with the script, they are ticked in place.
 type presetLink struct {
 	Href, Label string
 	Ticks       string // the permissions
@@ -118,7 +118,7 @@ func (s *Server) keys(c *call) error {
 	return c.show("keys", view{Title: "Keys", Data: data})
 }
 
-// boxes are the permissions of a form, ticked as it was sent, or as the key has them.
+// boxes returns the permissions with ticks from the form that was sent, or from the key.
 func (c *call) boxes(held []desk.Permission) (list []permissionBox) {
 	sent := c.form.list("permissions")
 	for _, p := range desk.Permissions {
@@ -133,7 +133,7 @@ func (c *call) boxes(held []desk.Permission) (list []permissionBox) {
 
 const day = 24 * time.Hour
 
-// lifetimes are how long keys last.
+// lifetimes are the choices for how long a key lasts.
 var lifetimes = []struct {
 	value, label string
 	long         time.Duration
@@ -161,8 +161,8 @@ func (c *call) keyEdit() (edit app.KeyEdit, err error) {
 	return edit, err
 }
 
-// newKeyView is the form of a new key. No permission is ticked but those of the preset
-// that the URL names.
+// newKeyView is the form of a new key. Only the permissions of the preset in the URL are
+// ticked.
 func (c *call) newKeyView() view {
 	var ticked []desk.Permission
 	var links []presetLink
@@ -182,7 +182,7 @@ func (c *call) newKeyView() view {
 
 func (s *Server) newKey(c *call) error { return c.show("key-new", c.newKeyView()) }
 
-// madeKey is the data of the page of a new key, which is shown once.
+// madeKey is the page of a new key. The key is shown once.
 type madeKey struct{ Name, Text, Curl string }
 
 func (s *Server) makeKey(c *call) error {

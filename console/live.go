@@ -13,24 +13,24 @@ import (
 	"parley/desk"
 )
 
-// The stream of a browser names the records that change, never their values: its pages
-// then fetch what they show, with the permissions of any page. All streams of a workspace
-// share a hub, which follows the feed for them.
+// The stream of a browser has the names of changed records, but no values. The page then
+// fetches the parts that show them, with the permissions of any page. All streams of a
+// workspace share a hub, which follows the feed.
 
 const (
-	streamBeat  = 15 * time.Second       // between two parts when nothing happens
-	streamWatch = time.Second            // how often a stream asks whether it may go on
-	streamNames = 4 << 10                // bytes of names in one part: with more, as beside an import, all is renewed
+	streamBeat  = 15 * time.Second       // the longest pause between two parts
+	streamWatch = time.Second            // how often a stream checks whether its session still allows it
+	streamNames = 4 << 10                // bytes of names in one part; if there are more, as during an import, everything is renewed
 	hubChanges  = 1000                   // a stream that is further behind is told to renew everything
-	hubPause    = 100 * time.Millisecond // between two pages of the feed: many commits share one
-	hubLinger   = time.Minute            // without streams, so that a tab's next page misses nothing
+	hubPause    = 100 * time.Millisecond // between two pages of the feed, so that many commits share a page
+	hubLinger   = time.Minute            // how long a hub stays without streams, so that the next page of a tab misses nothing
 
-	maxStreams          = 1024 // of a node
+	maxStreams          = 1024 // for each node
 	maxWorkspaceStreams = maxStreams / 2
 	maxMemberStreams    = 16
 )
 
-// hubs are those of this node.
+// hubs are the hubs of this node.
 type hubs struct {
 	app *app.App
 
@@ -43,39 +43,39 @@ type hubs struct {
 // A hub keeps the newest changes of a workspace.
 type hub struct {
 	begin func(context.Context) error // is called before the hub is used, by everybody
-	ended chan struct{}               // closed when the hub follows no more
+	ended chan struct{}               // closed when the hub stops following
 
 	streams int       // guarded by hubs.mu
-	idle    time.Time // since when there are none; guarded by hubs.mu
+	idle    time.Time // since when there are no streams; guarded by hubs.mu
 
 	mu      sync.Mutex
 	changes []change
 	first   int64         // the number of changes[0]
-	before  string        // the cursor before changes[0]; "": the hub has not begun
+	before  string        // the cursor before changes[0]; "": the hub has not started
 	woken   chan struct{} // closed at the next change
 	told    map[desk.Role]toldPart
 }
 
-// A toldPart is the newest part for a role, which belongs between two places.
+// A toldPart is the newest part for a role, and the places between which it was made.
 type toldPart struct {
 	place, next int64
 	part        []byte
 }
 
-// A change is an event as streams tell it.
+// A change is an event in the form that streams need.
 type change struct {
 	cursor string
 	names  []name
 }
 
-// A name is a kind and an id, and the permission that shows the record.
+// A name is a kind and an id, with the permission that is needed to see the record.
 type name struct {
 	needs desk.Permission
 	text  string
 }
 
-// join adds a stream of a member to the hub of its workspace. It returns RateLimited or
-// Unavailable if there are too many.
+// join adds a member's stream to the hub of the workspace. It returns RateLimited or
+// Unavailable if there are too many streams.
 func (l *hubs) join(ctx context.Context, ws, member desk.ID) (*hub, error) {
 	h, err := l.enter(ws, member)
 	if err != nil {
@@ -144,9 +144,8 @@ func (l *hubs) hub(ws desk.ID) *hub {
 	return h
 }
 
-// follow begins to follow the feed, and goes on until the hub has had no streams for a
-// while, the server stops, or the feed can't be read. Then the streams end, and browsers
-// come again.
+// follow follows the feed until the hub has had no streams for a while, the server
+// stops, or the feed can't be read. Then the streams end, and browsers connect again.
 func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 	p, err := l.app.Operator(ctx, ws)
 	if err != nil {
@@ -168,7 +167,7 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 			if err != nil {
 				return
 			}
-			if behind += len(page.Events); behind > hubChanges { // beside an import: go on from the end
+			if behind += len(page.Events); behind > hubChanges { // during an import: skip to the end
 				next, at, err := l.latest(ctx, p)
 				if err != nil {
 					return
@@ -200,7 +199,7 @@ func (l *hubs) over(h *hub) bool {
 	return l.app.Draining() || h.streams == 0 && time.Since(h.idle) > hubLinger
 }
 
-// drop forgets a hub: the next stream begins another.
+// drop forgets a hub. The next stream makes a new one.
 func (l *hubs) drop(ws desk.ID, h *hub) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,8 +208,9 @@ func (l *hubs) drop(ws desk.ID, h *hub) {
 	}
 }
 
-// cursor is a place of the feed that was its end a moment ago; "" if nobody follows it.
-// A page that is read after that, and a stream from there on, miss nothing together.
+// cursor returns a place of the feed that was its end a moment ago, or "" if no hub
+// follows the feed. If a page is read after this call and its stream starts at the
+// cursor, the page misses no change.
 func (l *hubs) cursor(ws desk.ID) string {
 	l.mu.Lock()
 	h := l.of[ws]
@@ -223,7 +223,7 @@ func (l *hubs) cursor(ws desk.ID) string {
 	return h.end()
 }
 
-// end is the cursor after the newest change. h.mu is held.
+// end returns the cursor after the newest change. The caller holds h.mu.
 func (h *hub) end() string {
 	if n := len(h.changes); n > 0 {
 		return h.changes[n-1].cursor
@@ -250,7 +250,7 @@ func (h *hub) add(page *feed.Page) {
 	h.woken = make(chan struct{})
 }
 
-// skip leaves out what has changed up to a cursor, so that all streams renew everything.
+// skip drops all changes up to a cursor, so that all streams renew everything.
 func (h *hub) skip(to string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,7 +260,7 @@ func (h *hub) skip(to string) {
 	h.woken = make(chan struct{})
 }
 
-// namesOf names the record of an event, and the conversation and contact that it is of.
+// namesOf returns the names of an event's record, its conversation and its contact.
 func namesOf(e *desk.FeedEvent) []name {
 	kind := e.Type.Kind()
 	own := name{e.Type.Needs(), kind + ":" + e.Key}
@@ -283,8 +283,9 @@ func namesOf(e *desk.FeedEvent) []name {
 	return list
 }
 
-// place is the number of the first change after a cursor, of the next change for "", and
-// -1 if the hub does not know.
+// place returns the number of the first change after a cursor. For "", it returns that
+// of the next change. It returns -1 if the hub does not have the changes after the
+// cursor any more.
 func (h *hub) place(cursor string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -297,14 +298,14 @@ func (h *hub) place(cursor string) int64 {
 	return h.first + int64(sort.Search(len(h.changes), func(i int) bool { return h.changes[i].cursor > cursor }))
 }
 
-// part is what to tell a stream of a member in a role that was told everything before a
-// place: nil if that is nothing. next is the new place, and woken is closed when there is
-// more.
+// part returns the next part for a stream of a role that has got everything before a
+// place; nil: there is nothing to send. next is the new place. woken is closed at the
+// next change.
 func (h *hub) part(place int64, role desk.Role, may func(desk.Permission) bool) (part []byte, next int64, woken <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next, woken = h.first+int64(len(h.changes)), h.woken
-	// Nearly all streams are at the same place, so they share what they are told.
+	// Nearly all streams are at the same place, so they share one part for each role.
 	if t, ok := h.told[role]; ok && t.place == place && t.next == next {
 		return t.part, next, woken
 	}
@@ -316,7 +317,7 @@ func (h *hub) part(place int64, role desk.Role, may func(desk.Permission) bool) 
 	return part, next, woken
 }
 
-// write makes the part. h.mu is held.
+// write makes the part. The caller holds h.mu.
 func (h *hub) write(place int64, may func(desk.Permission) bool) []byte {
 	if place < h.first {
 		return h.block("reset", ".")
@@ -343,12 +344,13 @@ func (h *hub) write(place int64, may func(desk.Permission) bool) []byte {
 	return h.block("message", string(text))
 }
 
-// block is a part of a stream, with the cursor after the newest change. h.mu is held.
+// block writes a part of a stream, with the cursor after the newest change. The caller
+// holds h.mu.
 func (h *hub) block(event, data string) []byte {
 	return []byte("event: " + event + "\nid: " + h.end() + "\ndata: " + data + "\n\n")
 }
 
-// beat is the part that shows that the stream lives.
+// beat returns a part without data, which shows that the stream is alive.
 func (h *hub) beat() []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -43,7 +43,7 @@ func (w *world) listen(url string, m desk.Member, last string) *listener {
 	}
 	r.Header.Set("As", m.ID.String())
 	r.Header.Set("Last-Event-ID", last)
-	r.Header.Set("Parley-Part", "stream") // so that a refusal is no redirect
+	r.Header.Set("Parley-Part", "stream") // so that a refusal is not a redirect
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		w.t.Fatal(err)
@@ -52,7 +52,8 @@ func (w *world) listen(url string, m desk.Member, last string) *listener {
 	return &listener{t: w.t, got: answer, lines: bufio.NewScanner(answer.Body)}
 }
 
-// next is the next part: its event, id and data. ok is false at the end of the stream.
+// next returns the next part: its event, id and data. ok is false at the end of the
+// stream.
 func (l *listener) next() (event, id, data string, ok bool) {
 	l.t.Helper()
 	timer := time.AfterFunc(30*time.Second, func() { _ = l.got.Body.Close() })
@@ -75,7 +76,7 @@ func (l *listener) next() (event, id, data string, ok bool) {
 	return "", "", "", false
 }
 
-// until reads on to the part that names a record, and returns its cursor and data.
+// until reads up to the part that names a record, and returns its cursor and data.
 func (l *listener) until(name string) (id, data string) {
 	l.t.Helper()
 	for {
@@ -89,8 +90,8 @@ func (l *listener) until(name string) (id, data string) {
 	}
 }
 
-// ends reads to the end of the stream. It must come within two seconds; the test waits
-// for one beat.
+// ends reads to the end of the stream, which must come within two seconds. The test
+// waits for one beat.
 func (l *listener) ends() {
 	l.t.Helper()
 	for beats := 0; ; {
@@ -124,7 +125,7 @@ func TestLiveNames(t *testing.T) {
 	if got := w.server.hubs.cursor(w.ws); got != id {
 		t.Errorf("pages go on at %s, not %s", got, id)
 	}
-	// A stream that was cut off goes on where it was.
+	// A stream that was interrupted continues at its cursor.
 	_, data = w.listen(url, w.tomas, start).until("message:")
 	if !strings.Contains(data, "conversation:"+c.ID.String()) {
 		t.Errorf("after a cut: %s", data)
@@ -171,7 +172,7 @@ func TestLiveBehind(t *testing.T) {
 	}
 }
 
-// TestLiveFlood: beside an import a stream goes on, and is told to renew everything.
+// TestLiveFlood: during an import, a stream continues, and is told to renew everything.
 func TestLiveFlood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,12 +199,12 @@ func TestLiveFlood(t *testing.T) {
 			t.Fatal("the stream ended")
 		}
 		if event == "reset" || strings.Contains(data, c.ID.String()) {
-			break // if it is still behind, all is renewed again
+			break // if it is still behind, it is told again to renew everything
 		}
 	}
 }
 
-// TestLiveShows: an agent's stream does not name records that only admins see.
+// TestLiveShows: an agent's stream does not name records that only admins can see.
 func TestLiveShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -228,7 +229,7 @@ func TestLiveShows(t *testing.T) {
 	}
 }
 
-// TestLiveEnds: a stream ends soon after its member has another role or is gone.
+// TestLiveEnds: a stream ends soon after its member was removed or got another role.
 func TestLiveEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -253,7 +254,7 @@ func TestLiveEnds(t *testing.T) {
 	nora.until("message:")
 }
 
-// TestLiveBounds: a member and a workspace may have so many streams.
+// TestLiveBounds: the streams of a member and of a workspace are limited.
 func TestLiveBounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -290,8 +291,8 @@ func TestLiveBounds(t *testing.T) {
 	}
 }
 
-// TestParts: several parts of a page are fetched at once, and a page that answers a form
-// says where its parts are.
+// TestParts: several parts of a page are fetched at once. A page that is the response to
+// a form has the URL of its parts.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

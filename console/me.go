@@ -7,13 +7,13 @@ import (
 	"parley/desk"
 )
 
-// meData is what the page of one's own settings shows.
+// meData is the data of the page of one's own settings.
 type meData struct {
 	Email, Role string
 	Away        bool
 	HasPassword bool
-	NeedsOld    bool // to set a password
-	MaySet      bool // a password, now
+	NeedsOld    bool // to set a password, the old one is needed
+	MaySet      bool // a password can be set now
 	Theme       []choice
 	ThemeNow    string
 	KeysOn      bool
@@ -61,7 +61,7 @@ func (s *Server) rename(c *call) error {
 	return c.see("/me", "saved")
 }
 
-// setAvailable says whether the reply policy may give the member conversations.
+// setAvailable sets whether the reply policy may assign conversations to the member.
 func (s *Server) setAvailable(c *call) error {
 	here, done := c.form.text("available") == "yes", "away"
 	if here {
@@ -73,22 +73,21 @@ func (s *Server) setAvailable(c *call) error {
 	return c.see("/me", done)
 }
 
-// A newsRow is a conversation in which somebody has written to the member, or to whoever
-// takes it.
+// A newsRow is a conversation with unread messages, of the member or unassigned.
 type newsRow struct {
 	ID   desk.ID
 	Name string
-	Sort desk.Time // when the newest message came
+	Sort desk.Time // the time of the newest message
 	At   moment
 	Mine bool
 }
 
-// newsRows is how many of the member's conversations, and of those that nobody holds, are
-// looked at for what is new.
+// newsRows is how many of the member's conversations, and how many unassigned ones, are
+// looked at for unread messages.
 const newsRows = 5
 
-// news lists who has written and was not read yet, in conversations that the member holds
-// or that nobody holds. The script tells the names while the page is hidden.
+// news lists people with unread messages, in the member's conversations and in
+// unassigned ones. The script shows the names while the page is hidden.
 func (s *Server) news(c *call) error {
 	if c.onlyParts("waiting") { // of a page that has no part of its own for it
 		return c.show("news", view{Title: "New messages"})
@@ -147,12 +146,13 @@ func (s *Server) setPassword(c *call) error {
 			return e
 		}
 		for _, name := range []string{"old", "password"} {
-			c.form.values.Set(name, "") // not shown again
+			c.form.values.Set(name, "") // the page must not show it again
 		}
 		data.Password = c.form
 		return c.again("me", view{Title: "You", Data: data}, signInError(err))
 	}
-	// All sessions have ended; this browser gets a new one, unless that was ended meanwhile.
+	// All sessions have ended. This browser gets a new one, unless its own was ended
+	// meanwhile.
 	if err := c.begin(p, nil); err != nil {
 		return err
 	}

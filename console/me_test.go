@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// Members say themselves whether they are here; admins say it of others, too.
+// TestAvailability: members set their own availability, and admins also that of others.
 func TestAvailability(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -19,7 +19,8 @@ func TestAvailability(t *testing.T) {
 	}
 	mei.get("/me?done=away").want(200, "I am here again", "nothing new is given to you").golden("me/away")
 	mei.get("/inbox").want(200, `<span class="pill warn">Away</span>`)
-	// Who assigns a conversation sees who is away, and who answers another's sees whose it is.
+	// The list of assignees shows who is away. The reply form of another member's
+	// conversation names its holder.
 	held := "/inbox/" + w.writes("+34 612 34 56 70", "Sofia", "Hello").ID.String()
 	g := nora.get(held).want(200, "Mei Tanaka (away)</option>", `placeholder="Reply to Sofia"`)
 	nora.post(held+"/assign", "to", w.mei.ID.String(), "seen_message", value(t, g.body, "seen_message"), "seen_status", "open")
@@ -37,8 +38,8 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// In how many of the member's own conversations somebody waits is in the rail and in the
-// title of every page, and is renewed there.
+// TestWaiting: the number of the member's own conversations in which a customer waits is
+// in the navigation and in the title of every page, and is kept up to date there.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,7 +51,7 @@ func TestWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.writes("+34 612 34 56 72", "Bruno", "Hello") // nobody's
+	w.writes("+34 612 34 56 72", "Bruno", "Hello") // unassigned
 	for path, status := range map[string]int{"/contacts": 200, "/overview": 200, "/me": 200, "/inbox?view=closed": 200, "/sends": 200, "/settings": 403} {
 		mei.get(path).want(status, `data-status="of yours waiting">2</b>`, ">(2) ")
 	}
@@ -59,7 +60,7 @@ func TestWaiting(t *testing.T) {
 	mei.get("/me/news").want(200, `<div id="waiting"><b class="count" data-status="of yours waiting">2</b>`).lacks("Sofia")
 }
 
-// Who wants a sound says so in each browser.
+// TestSound: the sound is a setting of each browser.
 func TestSound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +75,7 @@ func TestSound(t *testing.T) {
 	mei.get("/me").want(200, `id="f-sound" name="sound" type="checkbox" value="yes" checked`)
 }
 
-// What is new for a member: unread messages in own conversations, and in those of nobody.
+// TestNews: unread messages in the member's own conversations, and in unassigned ones.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +98,7 @@ func TestNews(t *testing.T) {
 	mei.get("/me/news").want(200, `<div id="news"><ul`).lacks("<html")
 }
 
-// Whether Enter sends is a choice of each browser.
+// TestEnterSends: whether Enter sends is a setting of each browser.
 func TestEnterSends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,18 +8,18 @@ import (
 	"parley/desk"
 )
 
-// A file is an attachment.
+// A file is an attachment of a message.
 type file struct {
-	Show   string // image, sticker, audio, video or document; "": it is not there, see Why
+	Show   string // image, sticker, audio, video or document; "": the file is not available (see Why)
 	Href   string
-	Name   string // what it is called, or what it is
+	Name   string // the file's name, or its kind
 	Size   string
-	Why    string // what is with it, if it is not there
+	Why    string // why the file is not available
 	Failed bool
-	Belied string // what it is, if its name says something else
+	Belied string // what the file is, if its name says something else
 }
 
-// media answers with the bytes of a file, as the API does.
+// media sends the content of a file, as the API does.
 func (s *Server) media(c *call) error {
 	m, content, err := s.app.Media.Open(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Server) media(c *call) error {
 	return c.w.File(m, content)
 }
 
-// caption is the text of a message with a file, without the words in brackets that stand
-// for the file.
+// caption returns the text of a message with a file, without the words in brackets that
+// stand for the file.
 func caption(m *desk.Message) string {
 	if m.Attachment != nil {
 		if rest, ok := strings.CutPrefix(m.Text, "["+string(m.Kind)+": "+m.Attachment.Name+"]"); ok {
@@ -55,13 +55,14 @@ var mediaReasons = map[desk.MediaReason]string{
 	desk.MediaExpired:  "the provider did not give it out for a week",
 }
 
-// named are the types that the ends of names promise, of those that can be told by the content.
+// named gives the types that file extensions promise, for types that can be recognized
+// by the content.
 var named = map[string]struct{ word, family string }{
 	".jpg": {"photo", "image/"}, ".jpeg": {"photo", "image/"}, ".png": {"photo", "image/"}, ".webp": {"photo", "image/"}, ".pdf": {"PDF", "application/pdf"},
 }
 
 // belied says what a file is if its name says something else: not a photo, but a PDF. It
-// is "" if the name is right, or says nothing.
+// returns "" if the extension is right, or promises nothing.
 func belied(m *desk.Media) string {
 	promise, ok := named[strings.ToLower(path.Ext(m.Name))]
 	if !ok || m.MIME == "" || strings.HasPrefix(m.MIME, promise.family) {
@@ -85,7 +86,7 @@ func belied(m *desk.Media) string {
 
 func fileOf(m *desk.Message) *file {
 	a := m.Attachment
-	if a == nil { // erased with its record
+	if a == nil { // the file was erased with its record
 		a = &desk.Media{Kind: m.Kind, Status: desk.MediaDeleted}
 	}
 	what := cmp.Or(fileKinds[a.Kind], "File")

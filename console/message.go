@@ -10,19 +10,19 @@ import (
 	"parley/desk"
 )
 
-// A bubble is one message; or a note, or a line about a reaction to a message of another
+// A bubble is a message, a note, or a line about a reaction to a message of another
 // page.
 type bubble struct {
 	ID        desk.ID
 	Note      *note
-	Line      string // about a reaction
+	Line      string // the text about a reaction
 	Ours      bool
 	Author    string
-	Again     bool // the one before is by the same author, so the name is left out
+	Again     bool // the bubble before has the same author, so the name is left out
 	Quote     *quotation
 	File      *file
 	Place     *place
-	Chosen    bool // it is a tap on a button
+	Chosen    bool // the message is a tap on a button
 	Text      []run
 	Buttons   []string
 	Reactions []reaction
@@ -33,34 +33,34 @@ type bubble struct {
 	Quotable  bool
 }
 
-// A note is what the team wrote down: no message, and shown apart from them.
+// A note was written by the team. It is not a message, and is shown differently.
 type note struct {
 	ID     desk.ID
 	Author string
 	Text   []run
 	At     moment
-	Delete string // "": the member may not
+	Delete string // "": the member may not delete it
 }
 
 // A quotation is the beginning of the message that another one answers.
 type quotation struct {
 	Author, Text string
-	Href         string // "": it is not on this page, nor on the one before
+	Href         string // "": the message is neither on this page nor on the one before
 }
 
 // A reaction is an emoji on a message.
 type reaction struct{ Emoji, By string }
 
-// A place is a location that somebody sent.
+// A place is a location in a message.
 type place struct{ Name, Address, Coordinates, Href string }
 
-// A failure is why a message did not arrive.
+// A failure says why a message did not arrive.
 type failure struct{ Title, Fix, Again, Button string }
 
-// A track shows how far a message got: joined dots, always with the word.
+// A track shows the delivery of a message: joined dots, always with a word.
 type track struct {
 	Word   string
-	Length int // of the line so far
+	Length int // the length of the line so far
 	Dots   []dot
 }
 
@@ -70,20 +70,20 @@ type dot struct {
 }
 
 const (
-	// threadRows is how many messages a conversation's page shows, and threadText how many
-	// bytes of text: with the list beside them, it stays small.
+	// threadRows is how many messages a conversation's page shows. threadText is how many
+	// bytes of their text: the page stays small, although it also has the list.
 	threadRows = 30
 	threadText = 12 << 10
 
-	// threadNotes is how many of the notes written beside these messages it shows, and
-	// threadNoteText how many bytes of them. A page of their own has them all.
+	// threadNotes is how many notes of the same time the page shows, and threadNoteText
+	// how many bytes of them. A separate page has all notes.
 	threadNotes    = 20
 	threadNoteText = 6 << 10
 )
 
 func (c *call) readMessages(t *thread) error {
 	before := c.query("before")
-	if c.r.Method == http.MethodPost { // what it answers is about the newest
+	if c.r.Method == http.MethodPost { // a page after a form has the newest messages
 		before = ""
 	}
 	page, next, err := c.messages(t.ID, before)
@@ -122,7 +122,7 @@ func (c *call) readMessages(t *thread) error {
 	return nil
 }
 
-// messages reads a page of messages, shorter if they are long.
+// messages reads a page of messages. The page has fewer messages if they are long.
 func (c *call) messages(id desk.ID, before string) ([]*desk.Message, string, error) {
 	page, next, err := c.s.app.Messages(c.r.Context(), c.p, id, before, threadRows)
 	size := 0
@@ -134,7 +134,7 @@ func (c *call) messages(id desk.ID, before string) ([]*desk.Message, string, err
 	return page, next, err
 }
 
-// quotedEarlier reads the page before one if a message there is quoted here.
+// quotedEarlier reads the next older page if this page quotes a message of it.
 func (c *call) quotedEarlier(id desk.ID, page []*desk.Message, next string) (earlier []*desk.Message, err error) {
 	here := map[desk.ID]bool{}
 	for _, m := range page {
@@ -146,7 +146,7 @@ func (c *call) quotedEarlier(id desk.ID, page []*desk.Message, next string) (ear
 	return earlier, err
 }
 
-// line puts messages and notes, which are newest first, into one line of time.
+// line puts messages and notes, which begin with the newest, into one line of time.
 func (c *call) line(t *thread, page, earlier []*desk.Message, notes []*desk.Note) {
 	known := map[desk.ID]quotation{}
 	for _, m := range earlier {
@@ -204,11 +204,11 @@ func (c *call) line(t *thread, page, earlier []*desk.Message, notes []*desk.Note
 	addNotes(endOfTime)
 }
 
-// endOfTime is after all times.
+// endOfTime is later than any time.
 const endOfTime = desk.Time(1<<63 - 1)
 
-// reacted is a list of reactions after one more: each person has one, and an empty one
-// takes it back.
+// reacted adds a reaction to a list. Each person has one reaction; an empty one removes
+// it.
 func reacted(list []reaction, r reaction) []reaction {
 	list = slices.DeleteFunc(list, func(other reaction) bool { return other.By == r.By })
 	if r.Emoji != "" {
@@ -224,7 +224,7 @@ func emojiOf(m *desk.Message) string {
 	return m.Extra.Reaction.Emoji
 }
 
-// reactionLine tells of a reaction to a message of another page.
+// reactionLine describes a reaction to a message of another page.
 func (c *call) reactionLine(t *thread, m *desk.Message) string {
 	who := apart(c.authorOf(t, m))
 	if emoji := emojiOf(m); emoji != "" {
@@ -290,23 +290,23 @@ func failureOf(t *thread, m *desk.Message) *failure {
 	return f
 }
 
-// authorOf is who wrote a message, in words.
+// authorOf names the author of a message.
 func (c *call) authorOf(t *thread, m *desk.Message) string {
 	switch {
 	case m.Direction == desk.Inbound:
 		return t.Person.Name
 	case !m.Author.IsZero():
 		return c.author(m.Author)
-	case m.Kind == desk.KindTemplate: // of an older release
+	case m.Kind == desk.KindTemplate: // stored by an older release
 		return t.Team
 	}
 	return "From the phone app"
 }
 
-// ruleNames are the automatic replies, by their name as an author.
+// ruleNames are the names of automatic replies as authors.
 var ruleNames = map[string]string{"away": "Automatic reply, away", "queued": "Automatic reply, in the queue"}
 
-// author is who wrote a message of ours or a note, in words.
+// author names the author of a note, or of a message of the team.
 func (c *call) author(a desk.Author) string {
 	if a.ID == c.p.Actor.ID {
 		return "You"
@@ -329,7 +329,7 @@ func placeOf(l *desk.Location) *place {
 	}
 }
 
-// trackWords are the deliveries in the order in which a message reaches them.
+// trackWords are the delivery statuses in the order in which a message reaches them.
 var trackWords = []struct {
 	at   desk.DeliveryStatus
 	word string

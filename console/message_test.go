@@ -16,7 +16,7 @@ import (
 
 const lucia = "34612345678"
 
-// A picture is the smallest PNG.
+// picture is the smallest PNG.
 const picture = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
 
 // simulates receives a message of a customer on the sandbox channel.
@@ -32,7 +32,7 @@ func (w *world) simulates(s app.Simulated) *desk.Message {
 	return m
 }
 
-// stores changes what is stored behind the app's back.
+// stores changes the database directly, without the app.
 func (w *world) stores(change func(store.Tx) error) {
 	w.t.Helper()
 	if err := w.store.InTx(context.Background(), w.ws, change); err != nil {
@@ -49,7 +49,7 @@ func (w *world) uploads(name, claimed, content string) *desk.Media {
 	return m
 }
 
-// Messages of every kind.
+// TestThread: messages of every kind.
 func TestThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,8 +127,8 @@ func TestThread(t *testing.T) {
 	mei.get(path).want(200, "<bdi>Nora Lindqvist</bdi></p>")
 }
 
-// A long conversation: pages stay small, a quote of the page before is found, and notes are
-// beside what was written when they were.
+// TestThread_long: pages of a long conversation stay small, a quote of a message on the
+// page before is found, and notes are shown among the messages of their time.
 func TestThread_long(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,7 +159,7 @@ func TestThread_long(t *testing.T) {
 	middle := nora.get(strings.ReplaceAll(link, "&amp;", "&")).want(200, "message 36.", "message 7.", "note after 20.", "Newest messages")
 	middle.lacks("message 37.", "note after 40.", "note after 0.", "message 6.")
 
-	// Long texts.
+	// Long texts make a page shorter.
 	for range 10 {
 		w.simulates(app.Simulated{Text: strings.Repeat("<ü>", 1300)})
 	}
@@ -203,7 +203,7 @@ func TestNotes(t *testing.T) {
 	nora.get(path).want(200, "All notes")
 }
 
-// The bytes of files, as over the API.
+// TestMedia: the bytes of files, as in the API.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

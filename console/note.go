@@ -7,11 +7,11 @@ import (
 // noteRows is how many notes the page of a conversation's notes shows.
 const noteRows = 20
 
-// A notePage is what the team wrote down about a conversation, and a form to add more.
+// A notePage has the notes of a conversation, and a form to add one.
 type notePage struct {
 	ID     desk.ID
 	Path   string
-	Back   string // the conversation
+	Back   string // the path of the conversation
 	Person string
 	Notes  []note
 	More   string
@@ -36,7 +36,7 @@ func (c *call) readNotes() (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	list, next, err := c.s.app.Notes(c.r.Context(), c.p, id, c.query("older"), noteRows) // after is the page of the list
+	list, next, err := c.s.app.Notes(c.r.Context(), c.p, id, c.query("older"), noteRows) // the parameter "after" already belongs to the list
 	if err != nil {
 		return v, err
 	}

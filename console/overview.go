@@ -9,23 +9,23 @@ import (
 	"parley/desk"
 )
 
-// An overviewPage is the pictures, and, until they are done, the first steps.
+// An overviewPage has the pictures, and the first steps until they are done.
 type overviewPage struct {
 	Periods []tab
 	Setup   []step
-	Left    int // steps that are not done
+	Left    int // how many steps are not done
 	Charts  []*chart
-	Quiet   bool // nothing was counted yet
+	Quiet   bool // no messages were counted yet
 	Team    []teamRow
 }
 
-// A teamRow is what a member holds, or, without a state, what nobody does.
+// A teamRow has the conversations of a member, or (no state) the unassigned ones.
 type teamRow struct {
 	ID, Name, Href string
 	State          pill
 	Open           string
 	Waiting        string
-	Since          moment // of the longest wait
+	Since          moment // the start of the longest wait
 }
 
 // A step is one of the first steps.
@@ -34,19 +34,19 @@ type step struct {
 	Done               bool
 }
 
-// periods are how many days the pictures may have.
+// periods are the numbers of days that the pictures can show.
 var periods = []int{7, 30, 90}
 
 const (
-	// usualPeriod is the period of the page without a query.
+	// usualPeriod is the period without a query.
 	usualPeriod = 30
-	// shownReasons and shownTemplates are how many bars pictures have; their tables have
-	// all of what they count.
+	// shownReasons and shownTemplates are how many bars a picture has. Its table has all
+	// values.
 	shownReasons   = 8
 	shownTemplates = 10
 )
 
-// team lists what the members hold, and what nobody does.
+// team lists the workloads of members, and the unassigned conversations.
 func (c *call) team() ([]teamRow, error) {
 	team, err := c.s.app.Team(c.r.Context(), c.p)
 	if err != nil {
@@ -169,7 +169,7 @@ func reasonsChart(list []daily.FailureCount) *chart {
 	return c
 }
 
-// templatesChart shows how many of each template's messages were read, with the provider's
+// templatesChart shows how many messages of each template were read, and the provider's
 // rating.
 func (c *call) templatesChart(uses []daily.TemplateUse) (*chart, error) {
 	p := barsOf("templates", "Templates that are read", sentences(several(len(uses), "template")+" used"), 100, []string{"Template", "Quality", "Sent", "Read", "Share"})

@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// counted puts counts of messages into the workspace, as if they had been followed.
+// counted stores counts of messages, as if events had been counted.
 func (w *world) counted(counts ...desk.DailyCount) {
 	w.t.Helper()
 	at, err := w.store.DailyPlace(w.t.Context(), w.ws)
@@ -50,7 +50,7 @@ func TestOverview(t *testing.T) {
 	mei.get("/overview?days=90").want(200, "1,200 received, 1,105 sent.")
 	mei.get("/overview?days=5000").want(200, "1,200 received, 105 sent.")
 
-	// The list of first steps is there until they are done.
+	// The list of first steps is shown until all are done.
 	w.contact("Lucía", "34612345678")
 	name, permissions := "CRM", "all"
 	if _, _, err := w.app.CreateKey(t.Context(), w.operator(), app.KeyEdit{Name: &name, Permissions: &permissions}); err != nil {
@@ -63,7 +63,8 @@ func TestOverview(t *testing.T) {
 	nora.get("/overview").want(200).lacks("First steps")
 }
 
-// The table of the team: who is here, what each holds, and who has waited longest.
+// TestOverview_team: the table of the team shows who is available, who holds how much,
+// and who has waited longest.
 func TestOverview_team(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,7 +84,8 @@ func TestOverview_team(t *testing.T) {
 	mei.get("/overview").want(200, "3 h</time>", "7 min</time>", `<span class="pill warn">Away</span>`, "/inbox?view="+w.tomas.ID.String()).lacks("Messages by day").golden("overview/team")
 }
 
-// The words above a bar fit into the picture; its table has all of them.
+// TestChart_words: the text above a bar fits into the picture. The table has the whole
+// text.
 func TestChart_words(t *testing.T) {
 	t.Parallel()
 	c := barsOf("x", "X", "", 10, nil)

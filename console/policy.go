@@ -10,19 +10,20 @@ const (
 	hoursPart   = "hours"
 	datesPart   = "dates"
 	repliesPart = "replies"
-	ownPart     = "own" // a channel gets a policy of its own
+	ownPart     = "own" // the form that gives a channel its own policy
 )
 
 const (
 	always  = "always"
 	byHours = "hours"
-	// shownSpans are the spans of a day that a form shows at once, of mostSpans.
+	// shownSpans is how many spans of a day a form shows at once; mostSpans is how many
+	// there can be.
 	shownSpans, mostSpans = 2, 4
-	// shownDates is how many dates the page shows without being asked for all.
+	// shownDates is how many dates the page shows, unless all are asked for.
 	shownDates = 60
 )
 
-// weekdayNames are the days of desk.Weekdays in words.
+// weekdayNames are the words for desk.Weekdays.
 var weekdayNames = map[string]string{"mon": "Monday", "tue": "Tuesday", "wed": "Wednesday", "thu": "Thursday", "fri": "Friday", "sat": "Saturday", "sun": "Sunday"}
 
 var assignModes = []choice{
@@ -36,7 +37,7 @@ var ownerChoices = []choice{
 	{Value: string(desk.OwnerPool), Label: "Whoever gets those without an owner"},
 }
 
-// policyOf is the channel of the path, zero for the workspace.
+// policyOf returns the channel in the path, zero for the workspace.
 func (c *call) policyOf() (desk.ID, error) {
 	if c.r.PathValue("id") == "" {
 		return desk.ID{}, nil
@@ -60,7 +61,7 @@ func (s *Server) policy(c *call) error {
 	return c.show("policy", v)
 }
 
-// policyView is the page of a policy. What was typed into one part's form stays there.
+// policyView is the page of a policy. The form that was sent keeps the typed values.
 func (c *call) policyView(channel desk.ID) (*policyPage, view, error) {
 	s := c.p.Settings
 	d := &policyPage{Path: policyPath(channel), Own: s.OwnPolicy(channel) != nil, Tabs: []tab{{Label: "Workspace", Href: policyPath(desk.ID{}), Here: channel.IsZero()}}}
@@ -92,7 +93,7 @@ func (c *call) policyView(channel desk.ID) (*policyPage, view, error) {
 	return d, view{Title: title, Data: d}, nil
 }
 
-// savePolicy stores one part of a policy; the others stay as they are.
+// savePolicy stores one part of a policy. The other parts stay as they are.
 func (s *Server) savePolicy(c *call) error {
 	channel, err := c.policyOf()
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *Server) savePolicy(c *call) error {
 		workspace := c.p.Settings.OwnPolicy(desk.ID{})
 		_, err = s.app.EditPolicy(c.r.Context(), c.p, channel, func(own *desk.Policy) (desk.PolicyInput, error) {
 			if part == ownPart && own == nil {
-				return inputOf(workspace), nil // to begin with
+				return inputOf(workspace), nil // a copy of the workspace's policy, to begin with
 			}
 			if own == nil && !channel.IsZero() {
 				return desk.PolicyInput{}, desk.Errorf(desk.Changed, "this channel goes by the workspace's policy now, so nothing was saved")
@@ -125,7 +126,7 @@ func (s *Server) savePolicy(c *call) error {
 	return c.see(at, "")
 }
 
-// policyRefused shows the page again with the reason beside its field.
+// policyRefused shows the page again with the error beside its field.
 func (c *call) policyRefused(channel desk.ID, part string, err error) error {
 	if e := desk.AsError(err); e.Type == desk.InvalidRequest && !c.form.Refused() {
 		if name, text := policyError(e, part); name != "" {

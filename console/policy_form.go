@@ -14,7 +14,8 @@ import (
 	"parley/desk"
 )
 
-// of is the form of a part: what was sent, if it was that part.
+// of returns the form of a part: with the sent values if this part was sent, otherwise
+// empty.
 func (f *form) of(part string) *form {
 	if f.values.Get("part") == part {
 		return f
@@ -22,7 +23,8 @@ func (f *form) of(part string) *form {
 	return &form{}
 }
 
-// seenPart names what a part says, so that a form tells what its page showed.
+// seenPart is a fingerprint of a part. The form returns it, so a save can tell whether
+// the part has changed since the page was shown.
 func seenPart(part any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", part))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
@@ -36,7 +38,8 @@ func seenAssign(p *desk.Policy) string {
 	return seenPart([]any{*p.Assign, pool})
 }
 
-// seenHours leaves the dates out: each of them is added and removed by itself.
+// seenHours is the fingerprint of the hours without the dates, because each date is
+// added and removed by itself.
 func seenHours(h *desk.Hours) string {
 	if h == nil {
 		return seenPart(nil)
@@ -87,7 +90,7 @@ func (c *call) assignFields(p *desk.Policy) policyAssign {
 	return out
 }
 
-// ids are the ids of a list; what is none is left out.
+// ids parses a list of ids. Invalid ones are left out.
 func ids(list []string) (out []desk.ID) {
 	for _, text := range list {
 		if id, ok := desk.ParseID(text); ok && !slices.Contains(out, id) {
@@ -101,7 +104,7 @@ func (c *call) hoursFields(h *desk.Hours) policyHours {
 	f := c.form.of(hoursPart)
 	out := policyHours{Seen: seenHours(h), Button: "Save hours", Zones: desk.TimeZones()}
 	mode := byHours
-	if h == nil { // what many shops have, to begin with
+	if h == nil { // usual shop hours, to begin with
 		mode, h = always, &desk.Hours{TimeZone: c.zone.String(), Week: map[string][]desk.Span{}}
 		for _, day := range desk.Weekdays[:5] {
 			h.Week[day] = []desk.Span{{9 * 60, 18 * 60}}
@@ -120,8 +123,8 @@ func (c *call) hoursFields(h *desk.Hours) policyHours {
 	return out
 }
 
-// spansOf are the fields of a day's spans. The end of a day is 00:00, as browsers know no
-// 24:00.
+// spansOf returns the fields of a day's spans. The end of a day is shown as 00:00,
+// because browsers do not have 24:00.
 func spansOf(f *form, name string, spans []desk.Span, n int) []spanFields {
 	list := make([]spanFields, n)
 	for i := range list {
@@ -137,7 +140,8 @@ func spansOf(f *form, name string, spans []desk.Span, n int) []spanFields {
 	return list
 }
 
-// typedSpans reads the fields of a day's spans; whole tells whether none lacks a time.
+// typedSpans reads the fields of a day's spans. whole is false if a span lacks one of
+// its times.
 func typedSpans(f *form, name string, n int) (spans [][]string, whole bool) {
 	spans, whole = [][]string{}, true
 	for _, s := range spansOf(f, name, nil, n) {
@@ -161,7 +165,7 @@ func (c *call) dateFields(path string, h *desk.Hours) policyDates {
 	out := policyDates{On: true, Date: f.Field("date", "Date", "", "").As("date").Need(), Spans: spansOf(f, "at", nil, shownSpans), Error: f.errors["at"]}
 	list := slices.Clone(h.Exceptions)
 	slices.SortStableFunc(list, func(a, b desk.Exception) int { return cmp.Compare(a.Date, b.Date) })
-	today := c.now.Add(-24 * time.Hour).UTC().Format(time.DateOnly) // wherever it is yesterday still
+	today := c.now.Add(-24 * time.Hour).UTC().Format(time.DateOnly) // yesterday, for zones where it is still that day
 	for _, e := range list {
 		if c.query("dates") == "all" || e.Date >= today && len(out.Rows) < shownDates {
 			out.Rows = append(out.Rows, policyDate{e.Date, dateWords(e.Date), spanWords(e.Open)})
@@ -186,10 +190,10 @@ func (c *call) replyFields(r *desk.AutoReply) policyReplies {
 	return out
 }
 
-// usualEveryHours is what a new policy begins with.
+// usualEveryHours is the first value in a new policy.
 const usualEveryHours = 12
 
-// inputOf is a policy as it would be sent; nil is one in which everything is off.
+// inputOf turns a policy into the input that would store it. For nil, everything is off.
 func inputOf(p *desk.Policy) (in desk.PolicyInput) {
 	if p == nil {
 		return in
@@ -236,8 +240,8 @@ func orNil(text string) *string {
 	return &text
 }
 
-// readPart checks what only a form can have wrong: a time without its other, a number that
-// is none.
+// readPart finds mistakes that only a form can have: a span with only one time, or a
+// text where a number belongs.
 func (c *call) readPart(part string) error {
 	f := c.form
 	number := func(name, text string) {
@@ -291,7 +295,7 @@ var (
 	everyHoursWords = fmt.Sprintf("Give a whole number from 1 to %d.", desk.MaxEveryHours)
 )
 
-// copyMonday gives the days until Friday the times that were typed for Monday.
+// copyMonday copies the times that were typed for Monday to the days until Friday.
 func (f *form) copyMonday() {
 	for _, day := range desk.Weekdays[1:5] {
 		for i, s := range spansOf(f, desk.Weekdays[0], nil, mostSpans) {
@@ -302,8 +306,8 @@ func (f *form) copyMonday() {
 	}
 }
 
-// putPart puts what was typed in place of a part of the policy. It returns Changed if the
-// part is no longer what the form's page showed.
+// putPart replaces a part of the policy by the typed values. It returns Changed if the
+// part has changed since the form's page was made.
 func (c *call) putPart(part string, own *desk.Policy, in *desk.PolicyInput) error {
 	if own == nil {
 		own = &desk.Policy{}
@@ -352,7 +356,7 @@ func (c *call) putPart(part string, own *desk.Policy, in *desk.PolicyInput) erro
 	return nil
 }
 
-// assign reads the form of that part, with the button that moves a member.
+// assign reads the form of the assignment. It includes the button that moves a member.
 func (f *form) assign() *desk.AssignInput {
 	mode := f.text("mode")
 	in := &desk.AssignInput{Mode: &mode}
@@ -376,7 +380,7 @@ func (f *form) assign() *desk.AssignInput {
 	return in
 }
 
-// putDate adds a date, in place of what is there for it, or removes one.
+// putDate adds a date, replacing the hours of the same date, or removes one.
 func (c *call) putDate(h *desk.HoursInput) {
 	date := c.form.text("date")
 	if c.form.has("remove") {
@@ -389,7 +393,7 @@ func (c *call) putDate(h *desk.HoursInput) {
 	}
 }
 
-// policyError is the field of an error of a policy, and what its form says of it.
+// policyError returns the field of an error of a policy, and the text for its form.
 func policyError(e *desk.Error, part string) (name, text string) {
 	at := strings.Split(strings.TrimPrefix(e.At, "/"), "/")
 	switch {
@@ -417,7 +421,7 @@ func policyError(e *desk.Error, part string) (name, text string) {
 	return "", ""
 }
 
-// spanError words what is wrong with the hours of a day.
+// spanError describes an error in the hours of a day.
 func spanError(e *desk.Error) string {
 	switch {
 	case errors.Is(e, desk.ErrSpanEnds):
@@ -432,17 +436,17 @@ func spanError(e *desk.Error) string {
 type policyPage struct {
 	Path     string
 	Tabs     []tab
-	Channel  string // its name; "" for the workspace
+	Channel  string // the channel's name; "" for the workspace
 	Own      bool   // the channel has a policy of its own
-	Nothing  bool   // neither has a policy
+	Nothing  bool   // neither the channel nor the workspace has a policy
 	Assign   policyAssign
 	Hours    policyHours
 	Dates    policyDates
 	Replies  policyReplies
-	Standing []string // what is in force, in words
+	Standing []string // the policy in force, in words
 }
 
-// A policyAssign is the part that assigns conversations.
+// A policyAssign is the part of the page about assignment.
 type policyAssign struct {
 	Now, Seen, Button string
 	Mode, Max, Away   *field
@@ -450,13 +454,13 @@ type policyAssign struct {
 	Error             string
 }
 
-// A policyMember is a line of the members who get conversations, in their order.
+// A policyMember is a line in the list of members who get conversations.
 type policyMember struct {
 	ID          desk.ID
 	Name        string
 	Listed      bool
 	Away        bool
-	First, Last bool // of those who are listed
+	First, Last bool // in the list
 }
 
 // A policyHours is the part with the hours of a week.
@@ -471,14 +475,14 @@ type policyHours struct {
 type policyDay struct {
 	Name, Key, Error string
 	Spans            []spanFields
-	More             []spanFields // further ones
-	Open             bool         // some of those further ones are used
+	More             []spanFields // further spans
+	Open             bool         // further spans are in use
 }
 
 // spanFields are the two times of a span.
 type spanFields struct{ Name, From, To string }
 
-// A policyDates is the part with the dates that have hours of their own.
+// A policyDates is the part with the dates that have their own hours.
 type policyDates struct {
 	On    bool // there are hours at all
 	Rows  []policyDate
@@ -489,10 +493,10 @@ type policyDates struct {
 	Error string
 }
 
-// A policyDate is a date with hours of its own.
+// A policyDate is a date with its own hours.
 type policyDate struct{ Date, Shown, Open string }
 
-// A policyReplies is the part with the texts that are sent by themselves.
+// A policyReplies is the part with the automatic replies.
 type policyReplies struct {
 	Now, Seen, Button          string
 	Away, Queued, Every, Holds *field

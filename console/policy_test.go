@@ -8,13 +8,13 @@ import (
 	"parley/desk"
 )
 
-// policy is the one that a channel, or the workspace, has of its own.
+// policy returns the policy that a channel, or the workspace, has of its own.
 func (w *world) policy(channel desk.ID) *desk.Policy {
 	w.t.Helper()
 	return w.operator().Settings.OwnPolicy(channel)
 }
 
-// seenIn is what the form of a part says that its page showed.
+// seenIn returns the fingerprint that the form of a part has.
 func seenIn(g got, part string) string {
 	g.t.Helper()
 	found := regexp.MustCompile(`name="part" value="` + part + `"><input type="hidden" name="seen" value="([^"]*)"`).FindStringSubmatch(g.body)
@@ -26,7 +26,7 @@ func seenIn(g got, part string) string {
 
 var zoneOptions = regexp.MustCompile(`(?s)<datalist id="zones">.*</datalist>`)
 
-// short is the page without the list of time zones.
+// short removes the list of time zones from the page.
 func (g got) short() got {
 	g.body = zoneOptions.ReplaceAllString(g.body, `<datalist id="zones"></datalist>`)
 	return g
@@ -66,13 +66,13 @@ func TestPolicy_assign(t *testing.T) {
 	}
 	g = v.get("/settings/policy").want(200, "\u2068Tomás Rivera\u2069 and Mei Tanaka get new conversations in turn, up to 20 open ones each.", "Away").lacks("Nothing is set up").short().golden("policy/assign")
 
-	// A button moves a member, and saves what the page shows.
+	// A button moves a member, and saves the order on the page.
 	seen = seenIn(g, "assign")
 	send("mode", "least_open", "members", tomas, "members", mei, "members", nora, "max_open", "", "up", nora).sends("/settings/policy?done=saved#assign")
 	if a := w.policy(desk.ID{}).Assign; a.Mode != desk.AssignLeastOpen || a.MaxOpen != 0 || members() != "Tomás Rivera, Nora Lindqvist, Mei Tanaka" {
 		t.Errorf("%+v: %s", a, members())
 	}
-	// What an owner who is away would get can go to others.
+	// Conversations of an owner who is away can go to others.
 	seen = seenIn(v.get("/settings/policy").want(200, `<option value="keep" selected>`), "assign")
 	send("mode", "round_robin", "members", mei, "owner_away", "nobody").want(422)
 	send("mode", "round_robin", "members", mei, "owner_away", "pool").sends("/settings/policy?done=saved#assign")
@@ -82,7 +82,7 @@ func TestPolicy_assign(t *testing.T) {
 	seen = seenIn(v.get("/settings/policy").want(200, `<option value="pool" selected>`, "So it is for customers whose owner is away."), "assign")
 	send("mode", "least_open", "members", tomas, "members", nora, "members", mei, "owner_away", "keep").sends("/settings/policy?done=saved#assign")
 
-	// Another admin was faster.
+	// Another admin has saved first.
 	g = send("mode", "none").want(409, "changed this meanwhile", "whichever of", "Save anyway").short().golden("policy/changed")
 	seen = seenIn(g, "assign")
 	send("mode", "none").sends("/settings/policy?done=saved#assign")
@@ -96,7 +96,7 @@ func TestPolicy_assign(t *testing.T) {
 
 func TestPolicy_hours(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t) // it is Thursday 12 March 2026, 09:30 UTC
+	w := newWorld(t) // the time is Thursday 12 March 2026, 09:30 UTC
 	v := w.as(w.nora)
 	v.header.Set("Cookie", "tz=Europe/Madrid")
 	g := v.get("/settings/policy").want(200, `value="Europe/Madrid"`, `name="mon.0.from" value="09:00"`, `name="sat.0.from" value=""`, "<option value=\"Europe/Istanbul\">").lacks("Dates with other hours")
@@ -120,7 +120,7 @@ func TestPolicy_hours(t *testing.T) {
 	g = v.get("/settings/policy").want(200, "Open now, until 12:30 (Europe/Madrid).", `name="thu.1.to" value="00:00"`, `name="mon.0.from" value=""`).short().golden("policy/hours")
 	seen = seenIn(g, "hours")
 
-	// Dates with hours of their own are added and removed one by one.
+	// Dates with their own hours are added and removed one by one.
 	date := func(pairs ...string) got {
 		return v.post("/settings/policy", append([]string{"part", "dates"}, pairs...)...)
 	}
@@ -133,7 +133,7 @@ func TestPolicy_hours(t *testing.T) {
 	date("date", "2025-12-24").sends("/settings/policy?done=saved#dates")
 	v.get("/settings/policy").want(200, "Closed now, until Fri 13 Mar 09:00 (Europe/Madrid).", "Thu 24 Dec 2026", "09:00–12:00", "All dates, also 1").lacks("24 Dec 2025").short().golden("policy/dates")
 	v.get("/settings/policy?dates=all").want(200, "Wed 24 Dec 2025")
-	// Without a zone of the browser, times are those of the team.
+	// If the browser's zone is not known, times are in the team's zone.
 	w.writes("+34 612 34 56 70", "Sofia", "Hello")
 	w.as(w.mei).get("/inbox?view=unassigned").want(200, "12 Mar 2026 10:30", "CET")
 	date("date", "2026-12-24").sends("/settings/policy?done=saved#dates")
@@ -141,14 +141,15 @@ func TestPolicy_hours(t *testing.T) {
 		t.Errorf("%d dates", n)
 	}
 	date("remove", "2026-03-12").sends("/settings/policy?done=removed#dates")
-	// The dates stay when the week changes, and no dates are news to its form.
+	// The dates stay when the week changes, and a change of dates does not conflict with
+	// the form of the week.
 	send("time_zone", "Europe/Madrid", "fri.0.from", "10:00", "fri.0.to", "18:00").sends("/settings/policy?done=saved#hours")
 	if h := w.policy(desk.ID{}).Hours; len(h.Exceptions) != 2 || len(h.Week) != 1 {
 		t.Errorf("%+v", h)
 	}
 	send("open", "hours").want(409, "changed this meanwhile")
 	seen = seenIn(v.get("/settings/policy"), "hours")
-	// Monday's hours count until Friday, with one button and without the script.
+	// One button copies Monday's hours to the days until Friday, without script.
 	send("time_zone", "Europe/Madrid", "mon.0.from", "09:00", "mon.0.to", "14:00", "mon.1.from", "16:00", "wed.0.from", "10:00", "weekdays", "yes").want(422, `href="#f-day-friday"`)
 	send("time_zone", "Europe/Madrid", "mon.0.from", "09:00", "mon.0.to", "14:00", "wed.0.from", "10:00", "wed.1.to", "12:00", "sat.0.from", "10:00", "sat.0.to", "13:00", "weekdays", "yes").sends("/settings/policy?done=saved#hours")
 	if h := w.policy(desk.ID{}).Hours; len(h.Week) != 6 || h.Week["wed"][0] != (desk.Span{9 * 60, 14 * 60}) || len(h.Week["fri"]) != 1 || h.Week["sat"][0] != (desk.Span{10 * 60, 13 * 60}) {
@@ -188,7 +189,7 @@ func TestPolicy_replies(t *testing.T) {
 	}
 }
 
-// A channel goes by the workspace's policy until it has its own.
+// TestPolicy_channel: a channel uses the workspace's policy until it has its own.
 func TestPolicy_channel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -205,7 +206,7 @@ func TestPolicy_channel(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	g := v.get(path).want(200, "Remove its own policy", "Mei Tanaka gets new conversations.").short().golden("policy/own")
-	v.post(path, "part", "own").sends(path + "?done=saved") // it has one: nothing changes
+	v.post(path, "part", "own").sends(path + "?done=saved") // it has one already: nothing changes
 	v.post(path, "part", "assign", "seen", seenIn(g, "assign"), "mode", "none").sends(path + "?done=saved#assign")
 	if p := w.policy(desk.ID{}); p.Assign.Mode != desk.AssignRoundRobin {
 		t.Errorf("the workspace's: %+v", p)

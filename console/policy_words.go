@@ -9,7 +9,7 @@ import (
 	"parley/desk"
 )
 
-// dateWords is a date as people read it: Fri 25 Dec 2026.
+// dateWords writes a date: Fri 25 Dec 2026.
 func dateWords(date string) string {
 	at, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -18,7 +18,7 @@ func dateWords(date string) string {
 	return at.Format("Mon 2 Jan 2006")
 }
 
-// spanWords are hours as people read them: 09:00–12:30, 13:30–18:00.
+// spanWords writes hours: 09:00–12:30, 13:30–18:00.
 func spanWords(spans []desk.Span) string {
 	if len(spans) == 0 {
 		return "Closed"
@@ -30,7 +30,7 @@ func spanWords(spans []desk.Span) string {
 	return strings.Join(words, ", ")
 }
 
-// assignWords say who gets conversations.
+// assignWords describe who gets conversations.
 func (c *call) assignWords(p *desk.Policy) string {
 	words := c.givenWords(p.Assign)
 	if p.OwnerAway == desk.OwnerPool {
@@ -39,7 +39,7 @@ func (c *call) assignWords(p *desk.Policy) string {
 	return words
 }
 
-// givenWords say who gets the conversations that nobody holds.
+// givenWords describe who gets unassigned conversations.
 func (c *call) givenWords(a *desk.Assign) string {
 	var names []string
 	if a != nil {
@@ -76,7 +76,7 @@ func together(names []string) string {
 	return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 }
 
-// openWords say whether it is open now, and until when.
+// openWords say whether the team is available now, and until when.
 func (c *call) openWords(channel desk.ID, h *desk.Hours) (string, error) {
 	if h == nil {
 		return "You are always open.", nil
@@ -104,7 +104,7 @@ func (c *call) openWords(channel desk.ID, h *desk.Hours) (string, error) {
 	return words + ", until " + at.Format(layout) + " (" + zone.String() + ").", nil
 }
 
-// replyWords say what is sent by itself.
+// replyWords describe the automatic replies.
 func replyWords(r *desk.AutoReply) string {
 	switch {
 	case r == nil || r.Away == "" && r.Queued == "":

@@ -6,13 +6,13 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// TestPostgres runs the tests of this package again over PostgreSQL, except those that are
-// the same whatever the store is. Golden files don't tell the stores apart: the pages are
-// the same bytes.
+// TestPostgres runs the tests of this package again over PostgreSQL, except those that
+// do not depend on the store. Both stores use the same golden files: the pages must be
+// equal byte for byte.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	databases = pgtest.NewPool(t)
-	databases.Database(t) // or skip once, here
+	databases.Database(t) // skips the test if there is no server
 	pgtest.Suite(t, notOverPostgres,
 		TestBeside,
 		TestChannels, TestChannels_sandbox,
@@ -36,7 +36,7 @@ func TestPostgres(t *testing.T) {
 	)
 }
 
-// Why a test runs over SQLite only.
+// Reasons why a test runs over SQLite only.
 const (
 	noStore = "it asks no store"
 	looks   = "it is about forms and headers, not about what is stored"

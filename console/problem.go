@@ -36,7 +36,7 @@ type problem struct {
 	Message   string
 	Advice    string
 	RequestID string
-	Admins    []string // whom to ask, if a permission is missing
+	Admins    []string // the admins to ask, if a permission is missing
 }
 
 func problemOf(w *web.Response, e *desk.Error) problem {
@@ -54,7 +54,7 @@ func admins(settings *desk.Settings) (names []string) {
 	return names
 }
 
-// fail shows an error of a request for which there is no call: its handler has panicked.
+// fail shows the error of a request without a call: its handler has panicked.
 func (s *Server) fail(w *web.Response, e *desk.Error) {
 	guard(w.Header())
 	errorHeaders(w.Header(), e)
@@ -64,14 +64,14 @@ func (s *Server) fail(w *web.Response, e *desk.Error) {
 	if err == nil {
 		err = t.ExecuteTemplate(&b, "base", page{view: view{Title: v.Heading, Data: v}, Files: &s.files})
 	}
-	if err != nil { // a fault in the template itself
+	if err != nil { // the template itself has a fault
 		w.Reply(v.Status, "text/plain; charset=utf-8", []byte(v.Heading+"\n"))
 		return
 	}
 	w.Reply(v.Status, "text/html; charset=utf-8", b.Bytes())
 }
 
-// toSignIn sends the browser to the sign-in page, and back afterwards.
+// toSignIn redirects to the sign-in page, which leads back afterwards.
 func (c *call) toSignIn() error {
 	path := "/sign-in"
 	if c.r.Method == http.MethodGet && c.r.URL.Path != "/" {

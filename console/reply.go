@@ -47,7 +47,8 @@ func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
 			r.Attachment.Caption = ""
 		}
 		r.Text = ""
-		// The same file may come twice, as two records.
+		// If the form is sent twice, its file is stored as two records, so the hash and the
+		// name identify the file.
 		asked["file"] = []string{hex.EncodeToString(file.SHA256), file.Name}
 	}
 	for _, title := range titles(c.form.list("button")) {
@@ -69,7 +70,7 @@ func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
 	return r, err
 }
 
-// unfilled is a placeholder of saved replies that a text still has, "" if it has none.
+// unfilled returns a placeholder of saved replies that a text still has, or "".
 func unfilled(text string) string {
 	for _, b := range desk.Bindings {
 		if name := "{{" + string(b) + "}}"; b != desk.Free && strings.Contains(text, name) {
@@ -79,7 +80,7 @@ func unfilled(text string) string {
 	return ""
 }
 
-// titles are those of the buttons that were filled in.
+// titles returns the titles of the buttons that are filled in.
 func titles(fields []string) (list []string) {
 	for _, title := range fields {
 		if title = strings.TrimSpace(title); title != "" {
@@ -89,8 +90,8 @@ func titles(fields []string) (list []string) {
 	return list
 }
 
-// replyFile stores the form's file, or finds the one that was kept of a refused form; nil:
-// there is none.
+// replyFile stores the form's file, or finds the file that a refused form has kept. It
+// returns nil if there is none.
 func (c *call) replyFile() (m *desk.Media, err error) {
 	switch f := c.form.file; {
 	case f != nil:
@@ -110,21 +111,21 @@ func (c *call) replyFile() (m *desk.Media, err error) {
 	return m, err
 }
 
-// notReplied answers a reply that was not sent. Its file goes, unless the form that is shown
-// keeps it.
+// notReplied responds to a reply that was not sent. Its file is deleted, unless the form
+// that is shown keeps it.
 func (c *call) notReplied(err error) error {
 	file, sent := desk.ParseID(c.form.text("media"))
 	shown := c.refusedReply(err)
 	if sent && (shown != nil || c.form.text("media") == "") {
-		// A message may have it by now. If this fails otherwise, the file goes after a day, as
-		// all uploads that are in no message.
+		// Deleting fails if a message uses the file by now. After any other failure, the
+		// file is deleted a day later, like all uploads that no message uses.
 		_ = c.s.app.Media.Delete(context.WithoutCancel(c.r.Context()), c.p, file)
 	}
 	return shown
 }
 
 // refusedReply shows the conversation with the reason why a reply was not sent, and with
-// what was typed.
+// the typed text.
 func (c *call) refusedReply(err error) error {
 	if err := c.takeTurn(); err != nil { // before the thread is read
 		return err
@@ -175,7 +176,7 @@ func (c *call) refusedReply(err error) error {
 	return c.again("conversation", t.view(), &e)
 }
 
-// askToSend shows what has changed, and asks whether the reply is to be sent all the same.
+// askToSend shows what has changed, and asks whether to send the reply anyway.
 func (c *call) askToSend(t *thread) {
 	t.News.Action, t.News.Button, t.News.Sends = "/inbox/"+t.ID.String()+"/reply"+t.Query, "Send anyway", true
 	t.News.Heading = strings.Replace(t.News.Heading, "Nothing was done", "Nothing was sent", 1)
@@ -189,7 +190,7 @@ func (c *call) askToSend(t *thread) {
 	}
 }
 
-// unsendable says why the provider does not take a file.
+// unsendable says why the provider does not accept a file.
 func unsendable(why desk.UnsendableMedia) string {
 	switch why.Reason {
 	case "size":
@@ -200,8 +201,8 @@ func unsendable(why desk.UnsendableMedia) string {
 	return "the provider does not take files of this type: send pictures as JPEG or PNG, videos as MP4, sounds as MP3, M4A, AAC, AMR or Ogg, and documents as PDF, text or Office files"
 }
 
-// closeAfter closes a conversation after a reply, unless something came between what the
-// member saw and the reply.
+// closeAfter closes a conversation after a reply, unless a message came in between the
+// page that the member saw and the reply.
 func (c *call) closeAfter(id, seen desk.ID) error {
 	ctx, a := c.r.Context(), c.s.app
 	conv, err := a.Conversation(ctx, c.p, id)
@@ -231,7 +232,7 @@ func (c *call) closeAfter(id, seen desk.ID) error {
 	return c.goOn(id, "sent-and-closed")
 }
 
-// markRead marks what the member has seen of a conversation.
+// markRead marks the messages that the member has seen as read.
 func (s *Server) markRead(c *call) error {
 	id := c.id("id")
 	message, _ := desk.ParseID(c.form.text("message"))

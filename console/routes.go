@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// A route is one page or action. A route without a permission is open to anybody.
+// A route is one page or action. If it has no permission, it is open to everybody.
 type route struct {
 	pattern string
 	needs   desk.Permission
@@ -138,20 +138,21 @@ func (s *Server) routes() []route {
 	}
 }
 
-// withFile are the actions whose form may have a file.
+// withFile lists the actions whose form may have a file.
 var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true}
 
-// streams are the pages that are sent as they come.
+// streams lists the pages that are sent piece by piece.
 var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true}
 
-// waits are the forms whose handling waits for a provider or an endpoint. They take their
-// turn only when they have a page to make: otherwise a slow provider would stop all pages.
+// waits lists the forms whose handler waits for a provider or an endpoint. Such a
+// handler takes a turn only when it has to make a page. Otherwise a slow provider would
+// block all pages.
 var waits = map[string]bool{
 	"POST /inbox/{id}/reply": true, "POST /send": true, "POST /settings/channels/new": true, "POST /settings/channels/{id}": true,
 	"POST /settings/channels/{id}/check": true, "POST /settings/webhooks/{id}/ping": true, "POST /templates/{channel}/fetch": true,
 }
 
-// pagesAfterSignIn is a mux that knows the pages to which a sign-in may lead.
+// pagesAfterSignIn returns a mux of the pages to which a sign-in may lead.
 func pagesAfterSignIn(routes []route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range routes {

@@ -17,8 +17,8 @@ import (
 
 var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 
-// filled is the path of a route, with ids that exist. Each record's id is known by the
-// part of the path before it.
+// filled returns the path of a route, with ids that exist. ids has each record's id by
+// the part of the path before it.
 func (w *world) filled(pattern string, ids map[string]string) (method, path string) {
 	w.t.Helper()
 	method, path, _ = strings.Cut(pattern, " ")
@@ -100,7 +100,8 @@ func (w *world) records() map[string]string {
 	}
 }
 
-// Every route, as each kind of caller. A page of another workspace's record is not there.
+// TestRoutes requests every route as each kind of caller. Pages of another workspace's
+// records are not found.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,7 +141,7 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s signed out: %d to %q", rt.pattern, g.status, g.header.Get("Location"))
 		}
 		if strings.HasSuffix(rt.pattern, "/live") {
-			continue // it does not end: see TestLive
+			continue // a stream does not end: see TestLive
 		}
 		may := slices.Contains(desk.RoleAgent.Permissions(), rt.needs)
 		if g := call(agent, method, at); (g.status == http.StatusForbidden) == may {
@@ -155,13 +156,13 @@ func TestRoutes(t *testing.T) {
 				t.Errorf("%s shows another workspace %q", rt.pattern, secret)
 			}
 		}
-		if method == http.MethodGet { // POSTs would end the session, or remove what the next needs
+		if method == http.MethodGet { // POSTs would end the session, or delete records that other routes need
 			if g := call(admin, method, at); g.status != http.StatusOK && g.status != http.StatusSeeOther && !strings.Contains(rt.pattern, "{delivery}") {
 				t.Errorf("%s as an admin: %d: %s", rt.pattern, g.status, g.body)
 			}
 		}
 	}
-	// What no route has shown could fail in front of a person.
+	// A template that no route has shown could fail in production.
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		t.Fatal(err)
@@ -174,8 +175,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// shownElsewhere are the templates that TestRoutes does not get to: parts of others, and
-// pages that other tests show.
+// shownElsewhere are the templates that TestRoutes does not reach: parts of other
+// templates, and pages that other tests show.
 var shownElsewhere = []string{"base", "parts", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases"}
 
 func TestHome(t *testing.T) {
@@ -188,7 +189,7 @@ func TestHome(t *testing.T) {
 	w.as(desk.Member{}).get("/").want(200, "parley workspace create", "parley member add", "parley login-link", `href="/docs"`).golden("welcome")
 }
 
-// Pages forbid what they do not need, and are not kept.
+// TestHeaders: pages forbid all features that they do not need, and are not cached.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,7 +217,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Forms of other sites are refused, and so is a form that another member's page made.
+// TestCrossSite: forms of other sites are refused, and so are forms of a page that was
+// made for another member.
 func TestCrossSite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,13 +22,13 @@ type sendPage struct {
 
 	Channels         []choice
 	Channel, Library string
-	Hidden           []hiddenField // of the forms: for whom, and where it was opened
-	Words            string        // of the search for a template
+	Hidden           []hiddenField // for the forms: the contact, and where the form was opened
+	Words            string        // the search for a template
 	Templates        []foundTemplate
-	More             bool   // there are other templates
+	More             bool   // there are more templates
 	None             string // why there are none
 
-	Template, Title, Other string // the one that was chosen, its name and the link to the others
+	Template, Title, Other string // the chosen template, its name, and the link to the others
 	Key                    string
 	Fields                 []*valueField
 	Sender                 *field
@@ -36,13 +36,13 @@ type sendPage struct {
 	Shown                  *shownTemplate
 	OptedOut               moment
 	Problem                string // why nothing can be sent
-	Doubt                  bool   // the outcome of the send is unknown: no second one
+	Doubt                  bool   // the outcome of the send is unknown, so no second one is offered
 }
 
-// A foundContact is a person to choose.
+// A foundContact is a person in the search result.
 type foundContact struct{ Href, Name, Address string }
 
-// A foundTemplate is a template to choose, as it would be filled.
+// A foundTemplate is a template in the search result, with its variables filled.
 type foundTemplate struct {
 	ID, Href, Name, Language string
 	Marketing                bool
@@ -52,7 +52,7 @@ type foundTemplate struct {
 // foundRows is how many templates a search lists.
 const foundRows = 20
 
-// A valueField is the field of a variable, with the words around it in the template.
+// A valueField is the field of a variable, with the text around it in the template.
 type valueField struct {
 	*field
 	Before, After string
@@ -74,8 +74,7 @@ func (d *sendPage) view() view {
 	return view{Title: title, Data: d}
 }
 
-// sendPage reads what the form needs. q has contact, channel and template, as far as they
-// were chosen.
+// sendPage reads the data of the form. q may have a contact, a channel and a template.
 func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	ctx := c.r.Context()
 	d := &sendPage{Back: "/inbox", Find: q.Get("find"), Channel: q.Get("channel"), Template: q.Get("template"), Words: q.Get("words")}
@@ -128,7 +127,7 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	return d, nil
 }
 
-// sameList is the query of an inbox list as a form has it, without anything else.
+// sameList keeps only the parameters of an inbox list from a query.
 func sameList(query string) string {
 	given, _ := url.ParseQuery(strings.TrimPrefix(query, "?"))
 	kept := url.Values{}
@@ -147,7 +146,8 @@ func sameList(query string) string {
 	return query
 }
 
-// sendHref is the page with another template, "" for the list of them.
+// sendHref returns the path of the page with another template, or ("") with the list of
+// templates.
 func (c *call) sendHref(d *sendPage, template string) string {
 	q := url.Values{"channel": {d.Channel}}
 	for _, f := range d.Hidden {
@@ -159,7 +159,7 @@ func (c *call) sendHref(d *sendPage, template string) string {
 	return "/send?" + q.Encode()
 }
 
-// findTemplates lists the templates that a search finds, each as it would be filled.
+// findTemplates lists the templates that a search finds, each with its variables filled.
 func (c *call) findTemplates(d *sendPage, l app.TemplateList) {
 	found := l.Library.Search(d.Words)
 	d.More = len(found) > foundRows
@@ -181,7 +181,7 @@ func (c *call) findTemplates(d *sendPage, l app.TemplateList) {
 	}
 }
 
-// findRecipient lists the people whom a search finds.
+// findRecipient lists the people that a search finds.
 func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	if d.Find == "" {
 		return nil
@@ -203,8 +203,7 @@ func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	return nil
 }
 
-// sendChannel lists the channels that are turned on, and returns the one that was chosen,
-// otherwise the first.
+// sendChannel lists the enabled channels, and returns the chosen one, or else the first.
 func (c *call) sendChannel(d *sendPage, chosen string) (v *desk.Channel) {
 	for _, other := range c.p.Settings.Channels() {
 		if !other.Enabled {
@@ -296,7 +295,8 @@ func (s *Server) send(c *call) error {
 	return c.afterSend(d, channel)
 }
 
-// incomplete notes everything that is missing, so that nobody learns of it in turns.
+// incomplete notes all missing values at once, so that the member need not find them one
+// by one.
 func (c *call) incomplete(d *sendPage) bool {
 	for _, f := range d.Fields {
 		if strings.TrimSpace(f.Value) == "" {
@@ -309,11 +309,12 @@ func (c *call) incomplete(d *sendPage) bool {
 	return c.form.Refused()
 }
 
-// ownKeys begins the Idempotency-Keys of the member's forms, so that a form can take no
-// key of a program or of somebody else.
+// ownKeys is the prefix of the Idempotency-Keys of the member's forms. So a form can't
+// use the key of a program or of another member.
 func (c *call) ownKeys() string { return "console-" + c.p.Actor.ID.String() + "-" }
 
-// sendBody is what the form asks for, so that a key is not used for two different sends.
+// sendBody is a text of the form's values, so that a key is not used for two different
+// sends.
 func (c *call) sendBody() string {
 	body := url.Values{}
 	for name, values := range c.form.values {
@@ -352,7 +353,7 @@ func (c *call) notSent(err error) error {
 	return c.again("send", d.view(), &e)
 }
 
-// afterSend shows the conversation that the message opened, or went to.
+// afterSend shows the conversation of the sent message.
 func (c *call) afterSend(d *sendPage, channel desk.ID) error {
 	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, d.Contact, desk.StatusOpen, "", pageRows)
 	if err != nil {
@@ -367,7 +368,7 @@ func (c *call) afterSend(d *sendPage, channel desk.ID) error {
 			return c.see("/inbox/"+v.ID.String()+query, "sent")
 		}
 	}
-	if d.Close { // it was closed already
+	if d.Close { // the conversation was closed
 		return c.see(d.Back, "sent")
 	}
 	return c.see("/contacts/"+d.Contact.String(), "sent")

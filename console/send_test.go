@@ -86,7 +86,7 @@ func TestSend(t *testing.T) {
 		t.Fatalf("sent to %q", at)
 	}
 	mei.get(at).want(200, "Order A-99", "Ask for Mei")
-	// The same form again, as after a double click, sends nothing more.
+	// Sending the same form again, as with a double click, sends nothing more.
 	if again := mei.post("/send", fields...).header.Get("Location"); again != at {
 		t.Errorf("again: %q, want %q", again, at)
 	}
@@ -94,14 +94,15 @@ func TestSend(t *testing.T) {
 	if err != nil || len(attempts) != 1 || attempts[0].Actor != (desk.Actor{Kind: desk.ByMember, ID: w.mei.ID}) {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
-	// A form takes no key of a program or of somebody else.
+	// A form can't use the key of a program or of another member.
 	fields[7] = "order-1234"
 	mei.post("/send", fields...).want(409)
 	fields[7] = key
 	// A key that is used for another text is refused.
 	fields[11] = "Lucy"
 	mei.post("/send", fields...).want(409)
-	// The channel is turned off while the form is open: the message goes to no other one.
+	// The channel is turned off while the form is open: the message must not go to another
+	// channel.
 	other, _, err := w.app.AddChannel(t.Context(), w.operator(), app.NewChannel{Kind: desk.SandboxChannel, ExternalID: "returns"})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,8 @@ func TestSend(t *testing.T) {
 	mei.get(path).want(200, "There is no channel that is turned on")
 }
 
-// TestSend_search: templates are found by words of their names and texts; a list is bounded.
+// TestSend_search: templates are found by words of their names and texts. A list has a
+// bounded length.
 func TestSend_search(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,7 +153,8 @@ func TestSend_search(t *testing.T) {
 	mei.get(path+"&words=lieferung").want(200, `<div id="found">`, "<b>notice_00</b>").lacks("pickup_ready", "<html")
 }
 
-// TestSend_panel: a template that is sent from a conversation leads back to it.
+// TestSend_panel: after a template was sent from a conversation, the page leads back to
+// it.
 func TestSend_panel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -178,7 +181,7 @@ func TestSend_panel(t *testing.T) {
 	if n := len(w.messages(c)); n != 2 {
 		t.Errorf("%d messages", n)
 	}
-	// The list is that of the inbox, and nothing else.
+	// The parameter has the inbox list, and nothing else.
 	for i, name := range fields {
 		if name == "list" {
 			fields[i+1] = "?view=closed&done=deleted&next=https://evil.example"

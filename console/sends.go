@@ -18,7 +18,7 @@ type sendsPage struct {
 	Choose      bool // the member may settle several at once
 }
 
-// A releasesPage asks whether several attempts are to be settled.
+// A releasesPage asks before several attempts are settled.
 type releasesPage struct {
 	Heading, Text, Button, Outcome string
 	Rows                           []sendRow
@@ -29,21 +29,21 @@ type sendRow struct {
 	ID         desk.ID
 	Href, Name string
 	Template   string
-	Reply      bool // it has no template
+	Reply      bool // the attempt has no template
 	State      pill
 	Reason     string
 	By         string
 	At         moment
-	failure    *desk.Failure // why the provider refused it or did not deliver it
+	failure    *desk.Failure // why the provider refused or did not deliver it
 }
 
-// An attemptPage is an attempt with what came of it.
+// An attemptPage is an attempt with its outcome.
 type attemptPage struct {
 	sendRow
 	Language     string
 	TemplateHref string
-	Person       string // the page of the contact; "" if there is none
-	Conversation string // the page of the conversation, once the message is in it
+	Person       string // the page of the contact, or ""
+	Conversation string // the page of the conversation, once it has the message
 	Channel      string
 	Key          string
 	Settled      moment
@@ -55,13 +55,13 @@ type attemptPage struct {
 	Doubt        *doubt
 }
 
-// An optIn is who confirmed that the person agreed to get such messages, and when.
+// An optIn says who confirmed that the person agreed to get such messages, and when.
 type optIn struct {
 	By string
 	At moment
 }
 
-// optIn words an opt-in, nil for none.
+// optIn returns an opt-in in words, or nil for none.
 func (c *call) optIn(o *desk.OptIn) *optIn {
 	if o == nil || o.At == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (c *call) optIn(o *desk.OptIn) *optIn {
 	return &optIn{c.actorName(o.Actor()), c.when(o.At)}
 }
 
-// A doubt is what to look up at the provider about a send whose outcome nobody knows.
+// A doubt says what to look up at the provider about a send with an unknown outcome.
 type doubt struct {
 	Number, Text string
 	Action       string
@@ -86,7 +86,7 @@ var phases = map[desk.Phase]pill{
 	desk.Released:    {"Settled as not sent", ""},
 }
 
-// deliveries are the words for what became of a message that the provider accepted.
+// deliveries are the words for the delivery of a message that the provider accepted.
 var deliveries = map[desk.DeliveryStatus]pill{
 	desk.Queued:    phases[desk.Done],
 	desk.Sent:      phases[desk.Done],
@@ -118,7 +118,7 @@ func (s *Server) sends(c *call) error {
 	}
 	after := c.query("after")
 	list, next, err := attempts(after)
-	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
 		after = ""
 		list, next, err = attempts("")
 	}
@@ -185,7 +185,7 @@ func (c *call) sendRows(list ...*desk.Attempt) ([]sendRow, error) {
 	return rows, nil
 }
 
-// actorName says who did something.
+// actorName names an actor.
 func (c *call) actorName(a desk.Actor) string {
 	s := c.p.Settings
 	switch a.Kind {
@@ -230,7 +230,7 @@ func (c *call) attemptPage() (*attemptPage, error) {
 	plan := at.Plan
 	p := &attemptPage{sendRow: rows[0], Language: plan.Language, Key: at.Key, Settled: c.when(at.SettledAt), External: at.ExternalID, LeftOut: at.Notes, OptIn: c.optIn(at.OptIn())}
 	if at.Erased {
-		p.Key = "" // it may be made of the person's name
+		p.Key = "" // the key may contain the person's name
 	}
 	for i := range p.LeftOut {
 		p.LeftOut[i] = sentence(p.LeftOut[i])
@@ -286,7 +286,8 @@ func (s *Server) releaseAttempt(c *call) error {
 	return c.again("attempt", view{Title: "Send to " + page.Name, Data: page}, err)
 }
 
-// chosen are the attempts that a form names, each once, up to a page of them.
+// chosen returns the attempts that a form names, without duplicates, up to a page of
+// them.
 func chosen(list []string) (ids []desk.ID) {
 	for _, text := range list {
 		if id, ok := desk.ParseID(text); ok && !slices.Contains(ids, id) && len(ids) < pageRows {
@@ -296,7 +297,7 @@ func chosen(list []string) (ids []desk.ID) {
 	return ids
 }
 
-// releasesView asks about those of the attempts that are still in doubt.
+// releasesView asks before settling those attempts that are still in doubt.
 func (c *call) releasesView(ids []desk.ID, outcome string) (view, error) {
 	var list []*desk.Attempt
 	for _, id := range ids {

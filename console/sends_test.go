@@ -11,7 +11,7 @@ import (
 	"parley/store"
 )
 
-// sending tries to send pickup_ready to a number for a member, as the send page does.
+// sending sends pickup_ready to a number as a member, like the send page.
 func (w *world) sending(m desk.Member, key, number string) error {
 	w.t.Helper()
 	ctx := context.Background()
@@ -26,7 +26,7 @@ func (w *world) sending(m desk.Member, key, number string) error {
 	return err
 }
 
-// reports moves the message of an attempt to a status, as a report of the provider does.
+// reports moves the message of an attempt to a status, like a report of the provider.
 func (w *world) reports(id desk.ID, d desk.DeliveryStatus, f *desk.Failure) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -46,7 +46,7 @@ func (w *world) reports(id desk.ID, d desk.DeliveryStatus, f *desk.Failure) {
 	}
 }
 
-// TestSends_outcome: a send that the provider accepted shows what became of its message.
+// TestSends_outcome: an accepted send shows the delivery of its message.
 func TestSends_outcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,7 +85,7 @@ func TestSends_outcome(t *testing.T) {
 	}
 	outcome(lost, "In doubt")
 	mei.get("/sends").lacks(sent)
-	// The list of what failed has nothing else.
+	// The list of failed sends has nothing else.
 	rows := func(g got, want ...*desk.Attempt) {
 		t.Helper()
 		for _, at := range []*desk.Attempt{read, failed, lost} {
@@ -102,7 +102,7 @@ func TestSends_outcome(t *testing.T) {
 	}
 	outcome(lost, sent) // the provider's id of the message is not known
 
-	// A failure that came before the message was read after all.
+	// A failure was reported, but the message was delivered later.
 	w.reports(failed.ID, desk.Delivered, nil)
 	outcome(failed, `<span class="pill good">Delivered</span>`).lacks(fix, "undeliverable")
 	mei.get("/sends").lacks("undeliverable")
@@ -162,8 +162,9 @@ func TestSends(t *testing.T) {
 	mei.get("/sends?doubt=yes&after="+next).want(200, "Nothing is in doubt")
 }
 
-// TestSends_release_many: several in doubt are settled at once: chosen, named, counted and
-// asked about. Those that somebody has settled otherwise meanwhile stay as they are.
+// TestSends_release_many: several attempts in doubt are settled at once: they are
+// chosen, named, counted and confirmed. Attempts that another member has settled
+// meanwhile stay as they are.
 func TestSends_release_many(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

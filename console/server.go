@@ -13,17 +13,17 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// Config has the parts of a Server. All but PublicURL and Trusted are required.
+// Config has the parts of a Server. All except PublicURL and Trusted are required.
 type Config struct {
 	App         *app.App
 	Web         *web.Server
-	PublicURL   string           // the address at which browsers reach the console; "": unknown
-	Fingerprint string           // of the installation: two on one host have different cookies
+	PublicURL   string           // the address of the console for browsers; "": unknown
+	Fingerprint string           // of the installation, so that two installations on one host have different cookies
 	Now         func() time.Time // the clock
-	Trusted     []netip.Prefix   // the proxies whose X-Forwarded-For tells the caller's address, for the throttle of sign-ins
+	Trusted     []netip.Prefix   // the proxies whose X-Forwarded-For has the caller's address, for limiting sign-ins
 }
 
-// A Server answers the pages of the console.
+// A Server serves the pages of the console.
 type Server struct {
 	app     *app.App
 	web     *web.Server
@@ -39,7 +39,8 @@ type Server struct {
 	pages sync.Map // by name: func() (*template.Template, error)
 	hubs  hubs
 
-	// signedIn finds the member of a request's session: Unauthorized if there is none.
+	// signedIn finds the member of a request's session. It returns Unauthorized if there
+	// is none.
 	signedIn func(*call) (desk.Principal, error)
 }
 
@@ -49,10 +50,10 @@ type call struct {
 	w    *web.Response
 	r    *http.Request
 	p    desk.Principal // zero on open pages
-	form *form          // of a POST; otherwise empty
+	form *form          // of a POST; empty otherwise
 	zone *time.Location
 	now  time.Time
-	from string // where in the feed a stream goes on after this page; "": unknown
+	from string // the place of the feed where a stream continues after this page; "": unknown
 }
 
 // maxForm is the largest body of a form, and maxOpenForm that of one of somebody who is not
@@ -62,17 +63,17 @@ const (
 	maxOpenForm = web.Free - 1
 )
 
-// takeTurn waits until the workspace has few pages under way. How large a page is, is only
-// known once it is made.
+// takeTurn waits until few pages of the workspace are being made. They are limited
+// because the size of a page is only known once it is made.
 func (c *call) takeTurn() error {
-	if c.p.Settings == nil { // nobody's page is short
+	if c.p.Settings == nil { // pages without a member are short
 		return nil
 	}
 	return c.w.PageTurn(c.p.Workspace())
 }
 
-// id returns an id of the path; a text that is no id becomes the zero id, which no
-// record has.
+// id returns an id in the path. An invalid text becomes the zero id, which no record
+// has.
 func (c *call) id(name string) desk.ID {
 	id, _ := desk.ParseID(c.r.PathValue(name))
 	return id
@@ -81,16 +82,16 @@ func (c *call) id(name string) desk.ID {
 // query returns a parameter of the URL.
 func (c *call) query(name string) string { return c.r.URL.Query().Get(name) }
 
-// may tells whether the member has a permission, so that pages leave out what would be
-// refused.
+// may tells whether the member has a permission, so that pages leave out actions that
+// would be refused.
 func (c *call) may(needs desk.Permission) bool { return c.p.Allow(needs) == nil }
 
 // policy is the Content-Security-Policy of every page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types parley"
 
-// guard sets the security headers. The referrer policy is not no-referrer: with that,
-// forms of pages over plain HTTP send "Origin: null" and are refused.
+// guard sets the security headers. The referrer policy must not be no-referrer: browsers
+// would send "Origin: null" with forms over plain HTTP, and such forms are refused.
 func guard(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")

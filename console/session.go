@@ -16,28 +16,29 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// touched is by how much a session's expiry moves before it is stored again.
+// touched is how far a session's expiry must move before the session is stored again.
 const touched = time.Hour
 
-// What a session holds.
+// The values of a session.
 const (
 	byLinkAt = "by_link_at" // when the member signed in by a link
-	mayBe    = "may_be"     // the other members whom the same password opens: WORKSPACE/MEMBER, with spaces between
-	provedAt = "proved_at"  // the SessionsFrom of each of them when the password was given
+	mayBe    = "may_be"     // members of other workspaces with the same password: WORKSPACE/MEMBER, with spaces between
+	provedAt = "proved_at"  // the SessionsFrom of each of these members when the password was given
 )
 
-// A session is the caller's, as this request knows it.
+// A session is the caller's session during one request.
 type session struct {
-	ctx   context.Context       // scs keeps its values there
-	found *access.MemberSession // as it is stored; nil: there is none
-	begun *access.MemberSession // a new one, to be stored
-	until time.Time             // when it expires, if it was stored now
+	ctx   context.Context       // scs keeps the session's values in it
+	found *access.MemberSession // the stored session; nil: there is none
+	begun *access.MemberSession // a new session, to be stored
+	until time.Time             // its expiry, if this request has stored it
 }
 
 type sessionKey struct{}
 
-// A sessionStore is what scs stores sessions in. It stores one only if its data has
-// changed, or its expiry has moved by an hour: scs itself stores it with each request.
+// A sessionStore is the store of scs. It stores a session only if the session's data has
+// changed, or its expiry has moved by an hour; scs itself would store it with each
+// request.
 type sessionStore struct {
 	app *app.App
 	now func() time.Time
@@ -53,8 +54,8 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 	return found.Data, true, nil
 }
 
-// CommitCtx implements scs.CtxStore. The expiry of scs is ignored: it is by the process's
-// own clock.
+// CommitCtx implements scs.CtxStore. It ignores the expiry of scs, which depends on the
+// process's own clock.
 func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
 	se := ctx.Value(sessionKey{}).(*session)
 	v := se.begun
@@ -62,7 +63,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 		v = se.found
 	}
 	if v == nil {
-		return nil // nobody is signed in
+		return nil // no member is signed in
 	}
 	expires := min(desk.TimeOf(s.now().Add(desk.SessionIdle)), v.BegunAt+desk.Time(desk.SessionLife.Milliseconds()))
 	if se.begun == nil && bytes.Equal(data, v.Data) && expires-v.ExpiresAt < desk.Time(touched.Milliseconds()) {
@@ -95,7 +96,8 @@ func (s sessionStore) Commit(token string, data []byte, expiry time.Time) error 
 // Delete implements scs.Store.
 func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// A sessionCodec writes a session's values, which are texts, always as the same bytes.
+// A sessionCodec encodes a session's values, which are texts. Equal values always give
+// the same bytes.
 type sessionCodec struct{}
 
 // Encode implements scs.Codec.
@@ -103,7 +105,8 @@ func (sessionCodec) Encode(_ time.Time, values map[string]any) ([]byte, error) {
 	return json.Marshal(values, json.Deterministic(true))
 }
 
-// Decode implements scs.Codec. sessionStore knows when a session expires.
+// Decode implements scs.Codec. It returns no expiry: sessionStore knows when a session
+// expires.
 func (sessionCodec) Decode(b []byte) (time.Time, map[string]any, error) {
 	values := map[string]any{}
 	err := json.Unmarshal(b, &values)
@@ -115,7 +118,7 @@ func newSessions(c Config, secure bool) *scs.SessionManager {
 	m.IdleTimeout, m.Lifetime = desk.SessionIdle, desk.SessionLife
 	m.Store, m.Codec, m.HashTokenInStore = sessionStore{c.App, c.Now}, sessionCodec{}, true
 	m.Cookie.Name, m.Cookie.Secure = "parley_"+c.Fingerprint, secure
-	if secure { // then no other host and no page over HTTP can set it
+	if secure { // with the prefix, neither another host nor a page over HTTP can set the cookie
 		m.Cookie.Name = "__Host-" + m.Cookie.Name
 	}
 	return m
@@ -133,8 +136,8 @@ func (s *Server) session(r *http.Request) (*session, error) {
 	return se, err
 }
 
-// bySession finds the member of a request's session, and moves the session's expiry. It
-// may be called again while the answer is a stream, and by several goroutines.
+// bySession finds the member of a request's session, and moves the session's expiry.
+// During a stream it is called again, and several goroutines may call it.
 func (s *Server) bySession(c *call) (desk.Principal, error) {
 	se, err := s.session(c.r)
 	if err != nil {
@@ -152,7 +155,8 @@ func (s *Server) bySession(c *call) (desk.Principal, error) {
 
 var errSignedOut = desk.Errorf(desk.Unauthorized, "you are signed out")
 
-// store stores a session, if there is a reason to, and then gives the browser its cookie.
+// store stores a session if it has changed or a new expiry is due. Then it gives the
+// browser the cookie.
 func (s *Server) store(c *call, se *session) error {
 	token, _, err := s.sessions.Commit(se.ctx)
 	if err == nil && !se.until.IsZero() {
@@ -161,7 +165,7 @@ func (s *Server) store(c *call, se *session) error {
 	return err
 }
 
-// begin signs a member in: a new session takes the place of the browser's old one.
+// begin signs a member in. A new session replaces the browser's old one.
 func (c *call) begin(p desk.Principal, values map[string]string) error {
 	se, err := c.s.session(c.r)
 	if err == nil {
@@ -192,7 +196,7 @@ func (c *call) end() error {
 	return err
 }
 
-// sessionText is a value of the session, "" if there is none.
+// sessionText returns a value of the session, or "".
 func (c *call) sessionText(name string) (string, error) {
 	se, err := c.s.session(c.r)
 	if err != nil {
@@ -211,7 +215,8 @@ func (c *call) byLink() (bool, error) {
 	return err == nil && c.now.UnixMilli()-at < desk.LinkLife.Milliseconds(), nil
 }
 
-// others are the members of other workspaces as whom the browser may go on.
+// others returns the members of other workspaces to whom the browser can switch without
+// a password.
 func (c *call) others() (list []desk.Principal, err error) {
 	se, err := c.s.session(c.r)
 	if err != nil || se.found == nil {
@@ -225,16 +230,16 @@ func (c *call) others() (list []desk.Principal, err error) {
 		id, _ := desk.ParseID(m)
 		p, err := c.s.app.Access.Member(c.r.Context(), ws, id)
 		if desk.IsType(err, desk.Unauthorized) {
-			continue // removed meanwhile
+			continue // the member was removed meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		signedOut := se.found.BegunAt < p.Member.SessionsFrom // all that a session of an older release can tell
+		signedOut := se.found.BegunAt < p.Member.SessionsFrom // sessions of older releases have no other proof
 		if len(proved) > 0 {
 			signedOut = i >= len(proved) || proved[i] != numberOf(p)
 		}
-		if signedOut { // everywhere, since the password was given
+		if signedOut { // all sessions of this member were ended since the password was given
 			continue
 		}
 		list = append(list, p)
@@ -242,12 +247,12 @@ func (c *call) others() (list []desk.Principal, err error) {
 	return list, nil
 }
 
-// numberOf is the number that a member's proof must still match.
+// numberOf returns the number that a proof of a member must match.
 func numberOf(p desk.Principal) string {
 	return strconv.FormatInt(int64(p.Member.SessionsFrom), 10)
 }
 
-// remember gives the browser a cookie with a choice of how pages look.
+// remember gives the browser a cookie with a setting for the look of pages.
 func (c *call) remember(name, value string) {
 	http.SetCookie(c.w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, Secure: c.s.sessions.Cookie.Secure})

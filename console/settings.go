@@ -25,13 +25,13 @@ func (c *call) confirm(v confirmation) error {
 	return c.show("confirm", view{Title: v.Heading, Data: v})
 }
 
-// confirmAgain shows the question again, with what is wrong.
+// confirmAgain shows the question again, with the error.
 func (c *call) confirmAgain(v confirmation, err error) error {
 	return c.again("confirm", view{Title: v.Heading, Data: v}, err)
 }
 
-// base is the address of this server as the browser knows it. Of headers, only the origin
-// of a form says whether there is TLS before it, and it counts only for the same host.
+// base returns the address of this server for browsers. Whether a proxy in front adds
+// TLS is only known from the header Origin of a form, and only if it has the same host.
 func (c *call) base() string {
 	if c.s.publicURL != "" {
 		return c.s.publicURL
@@ -42,18 +42,18 @@ func (c *call) base() string {
 	return "http://" + c.r.Host
 }
 
-// workspaceData is what the page of the workspace shows.
+// workspaceData is the data of the workspace's page.
 type workspaceData struct {
 	Name, Country string
 	Countries     []choice
 	Files         fileRoom
 }
 
-// A fileRoom is how much room files have, in words.
+// A fileRoom describes the room for files.
 type fileRoom struct {
 	Used, Limit string // of the workspace; Limit "": none
-	Free, Floor string // of the server's disk; Free "": the files are not on one
-	Full        bool   // so little is free that no file is stored
+	Free, Floor string // of the server's disk; Free "": the files are not on a disk of the server
+	Full        bool   // so little is free that no file can be stored
 }
 
 func (c *call) workspaceView() (view, error) {
@@ -92,7 +92,7 @@ func (s *Server) editWorkspace(c *call) error {
 	return c.see("/settings", "saved")
 }
 
-// countries lists those that a workspace may have, by name.
+// countries lists the countries that a workspace can have, by name.
 var countries = sync.OnceValue(func() []choice {
 	names := display.English.Regions()
 	var list []choice
@@ -152,7 +152,7 @@ func (s *Server) addMember(c *call) error {
 	return c.see("/settings/members/"+m.ID.String(), "added")
 }
 
-// memberError words an error that names another member by an id.
+// memberError describes an error without the id of another member.
 func memberError(err error) error {
 	e := desk.AsError(err)
 	if e.At == "/email" && strings.Contains(e.Message, "has it already") {
@@ -161,10 +161,10 @@ func memberError(err error) error {
 	return err
 }
 
-// errNotHere is for a record that is not this workspace's.
+// errNotHere is the error for a record that this workspace does not have.
 var errNotHere = desk.NotFoundf("no such record")
 
-// aMember is the member of the path.
+// aMember returns the member in the path.
 func (c *call) aMember() (*desk.Member, error) {
 	if m := c.p.Settings.Member(c.id("id")); m != nil {
 		return m, nil
@@ -205,7 +205,7 @@ func (s *Server) editMember(c *call) error {
 	return c.see("/settings/members", "saved")
 }
 
-// madeLink is the data of the page of a new sign-in link, which is shown once.
+// madeLink is the page of a new sign-in link. The link is shown once.
 type madeLink struct {
 	Name, URL, Back string
 	Until           moment
@@ -270,7 +270,7 @@ func (c *call) removal(m *desk.Member) (confirmation, error) {
 	return v, err
 }
 
-// countOf counts things up to 99+.
+// countOf writes a count with its noun, up to 99+.
 func countOf(n int, one, many string) string {
 	switch n {
 	case 0:

@@ -13,7 +13,7 @@ import (
 	"parley/store"
 )
 
-// settingsPages are those of this file, of the world's own records.
+// settingsPages returns the pages of this file, with the world's own records.
 func (w *world) settingsPages() (get, post []string) {
 	w.t.Helper()
 	name, all := "crm", "all"
@@ -34,7 +34,8 @@ func (w *world) settingsPages() (get, post []string) {
 	return get, post
 }
 
-// TestSettings_roles: agents may not, and another workspace's admin does not find it.
+// TestSettings_roles: agents are refused, and for another workspace's admin the pages do
+// not exist.
 func TestSettings_roles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +94,7 @@ func TestSettings_roles(t *testing.T) {
 	}
 }
 
-// A roomy store has a disk of 100 GB with some room.
+// A roomy is a store with a disk of 100 GB that has some room.
 type roomy struct {
 	store.Store
 	free *int64
@@ -126,7 +127,7 @@ func TestSettings_workspace(t *testing.T) {
 	}
 	free = 200e6
 	v.get("/settings").want(200, "<dd>7.2 MB of 21.5 GB</dd>", "200 MB", "No file is taken until 1.1 GB are free.")
-	free = -1 // the database has the files
+	free = -1 // the files are in the database
 	v.get("/settings").want(200, "<dd>7.2 MB of 21.5 GB</dd>").lacks("Free on the server", "no file is taken")
 	w = newWorld(t)
 	w.signedIn(w.nora).get("/settings").want(200, "<dd>0 bytes</dd>").lacks("no file is taken")
@@ -146,7 +147,7 @@ func TestSettings_members(t *testing.T) {
 	g.sends(path + "?done=added")
 	v.get(path).want(200, "Ivo &lt;i&gt;", "Never signed in")
 
-	// A link, shown once.
+	// A sign-in link, shown once.
 	g = v.post(path+"/link").want(200, "It works once").golden("settings/member-link")
 	link := regexp.MustCompile(`http://example\.com(/sign-in/[A-Za-z0-9_-]+)`).FindStringSubmatch(g.body)
 	if link == nil {
@@ -160,7 +161,7 @@ func TestSettings_members(t *testing.T) {
 	v.post(path + "/sign-out").sends(path + "?done=they-are-out")
 	ivo.get("/inbox").sends("/sign-in?next=%2Finbox")
 
-	// Roles, and the last admin.
+	// Change roles; the last admin stays one.
 	v.post(path, "name", "Ivo", "email", "ivo@harbour.example", "role", "admin").sends("/settings/members?done=saved")
 	me := "/settings/members/" + w.nora.ID.String()
 	v.post(path, "name", "Ivo", "email", "ivo@harbour.example", "role", "agent").sends("/settings/members?done=saved")
@@ -168,7 +169,8 @@ func TestSettings_members(t *testing.T) {
 	v.get(me + "/remove").want(200)
 	v.post(me+"/remove").want(422, "would have no admin")
 
-	// A removal says what returns to the pool.
+	// Before a removal, the page lists the conversations and contacts that return to the
+	// pool.
 	c := w.writes("+34 612 34 56 78", "Lucía", "Hello")
 	if _, err := w.app.Assign(t.Context(), w.operator(), c.ID, w.mei.ID.String(), nil); err != nil {
 		t.Fatal(err)
@@ -187,8 +189,8 @@ func TestSettings_members(t *testing.T) {
 	v.get("/inbox").sends("/sign-in?next=%2Finbox")
 }
 
-// TestSettings_presets: a new key begins with no permission; a preset ticks what is often
-// needed, without a script too.
+// TestSettings_presets: a new key begins without permissions. A preset ticks frequent
+// combinations, also without script.
 func TestSettings_presets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -212,7 +214,7 @@ func TestSettings_presets(t *testing.T) {
 			t.Errorf("the preset %s has no boxes for the script", preset)
 		}
 	}
-	// What was sent wins over the preset.
+	// The sent values win over the preset.
 	v.post("/settings/keys/new?preset=reads", "name", "", "permissions", "contacts:write", "expires", "never").want(422, `value="contacts:write" checked`).lacks(`value="contacts:read" checked`)
 }
 
@@ -265,7 +267,7 @@ func TestSettings_keys(t *testing.T) {
 	v.get("/settings/keys").want(200, "No key is in use", "Revoked and expired (1)")
 	v.get(path).want(200, "Programs that use it are refused").lacks(`<form method="post"`)
 
-	// An expired one can get a new expiry.
+	// An expired key can get a new expiry.
 	name, all, short := "Old", "all", time.Hour
 	_, old, err := w.app.CreateKey(t.Context(), w.operator(), app.KeyEdit{Name: &name, Permissions: &all, Expires: &short})
 	if err != nil {
@@ -328,7 +330,8 @@ func TestSettings_attributes(t *testing.T) {
 	}
 }
 
-// TestSettings_orderWithEqualPositions: also when several have one position, as the API allows.
+// TestSettings_orderWithEqualPositions: moving works even if several attributes have one
+// position, which the API allows.
 func TestSettings_orderWithEqualPositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,19 +16,19 @@ import (
 // anyone is a permission that every member has.
 const anyone = desk.MembersRead
 
-// signInData is what the pages of signing in show.
+// signInData is the data of the sign-in pages.
 type signInData struct {
 	Next            string
 	Token           string
-	Name, Workspace string // whom the link is for
-	Now             string // who is signed in here now
+	Name, Workspace string // of the member for whom the link is
+	Now             string // the member who is signed in in this browser
 	Choices         []identity
 }
 
-// An identity is a member of one of several workspaces.
+// An identity is a member in one of several workspaces.
 type identity struct{ Ref, Name, Workspace, Role string }
 
-// known returns who is signed in in this browser, if anybody is.
+// known returns the member who is signed in in this browser, if there is one.
 func (c *call) known() (desk.Principal, bool, error) {
 	p, err := c.s.signedIn(c)
 	if desk.IsType(err, desk.Unauthorized) {
@@ -37,13 +37,14 @@ func (c *call) known() (desk.Principal, bool, error) {
 	return p, err == nil, err
 }
 
-// next is the page to which a sign-in leads.
+// next returns the page to which a sign-in leads.
 func (c *call) next(text string) string { return cmp.Or(c.s.safe(text), "/inbox") }
 
-// maxNext is how many bytes a path with its query has at most, to which a sign-in leads.
+// maxNext is the greatest length in bytes of a path to which a sign-in leads, with its
+// query.
 const maxNext = 4 << 10
 
-// safe returns a path with its query, if it is that of a page; otherwise "".
+// safe returns a path with its query if it is the path of a page, otherwise "".
 func (s *Server) safe(text string) string {
 	if len(text) > maxNext {
 		return ""
@@ -76,8 +77,8 @@ func (s *Server) signInPage(c *call) error {
 
 func (s *Server) signIn(c *call) error {
 	next, email, password := c.form.text("next"), c.form.text("email"), c.form.values.Get("password")
-	c.form.values.Set("password", "")   // it is not shown again
-	if len(email) > desk.MaxReference { // nobody has it: the page need not be as long
+	c.form.values.Set("password", "")   // the page must not show it again
+	if len(email) > desk.MaxReference { // no member has it, and it would only make the page long
 		c.form.values.Set("email", "")
 	}
 	list, err := s.app.Access.SignIn(c.r.Context(), email, password, s.addressOf(c.r))
@@ -103,12 +104,12 @@ func (s *Server) signIn(c *call) error {
 
 func refOf(p desk.Principal) string { return p.Workspace().String() + "/" + p.Member.ID.String() }
 
-// signInError is an error of a sign-in, as its page shows it.
+// signInError returns the error of a sign-in for its page.
 func signInError(err error) error {
 	e := desk.AsError(err)
 	switch e.Type {
 	case desk.Unauthorized:
-		return desk.InvalidAt("/password", "%s", e.Message) // which is the field to fill again
+		return desk.InvalidAt("/password", "%s", e.Message) // the field that has to be filled in again
 	case desk.RateLimited:
 		wait := *e
 		wait.Message = fmt.Sprintf("too many tries: wait %d seconds, or ask an admin for a sign-in link", max(e.RetryAfter, 1))
@@ -148,8 +149,8 @@ func (s *Server) choose(c *call) error {
 	return c.see("/choose", "")
 }
 
-// linkPage shows a button, and spends nothing: scanners of mail open links, and some run
-// scripts.
+// linkPage shows a button. It does not use the link up, because mail scanners open
+// links, and some run scripts.
 func (s *Server) linkPage(c *call) error {
 	now, signedIn, err := c.known()
 	if err != nil {
@@ -200,5 +201,5 @@ func (s *Server) signOut(c *call) error {
 	return c.see("/sign-in", "out")
 }
 
-// roleWord is a role as pages write it.
+// roleWord writes a role.
 func roleWord(r desk.Role) string { return capital(string(r)) }

@@ -20,11 +20,11 @@ import (
 	"parley/web"
 )
 
-// A visitor is a browser with cookies, that signs in by itself.
+// A visitor is a browser with cookies that signs in through the pages.
 type visitor struct {
 	w       *world
 	cookies map[string]*http.Cookie
-	member  string // of the last page
+	member  string // the member of the last page
 	from    string
 }
 
@@ -84,7 +84,7 @@ func (w *world) link(m desk.Member) string {
 	return "/sign-in/" + token
 }
 
-// signedIn is a visitor who has signed in by a link.
+// signedIn returns a visitor who has signed in by a link.
 func (w *world) signedIn(m desk.Member) *visitor {
 	w.t.Helper()
 	v := w.visitor()
@@ -102,7 +102,7 @@ func TestSignIn_byLink(t *testing.T) {
 	w := newWorld(t)
 	link, v := w.link(w.nora), w.visitor()
 	v.get("/inbox?view=open").sends("/sign-in?next=%2Finbox%3Fview%3Dopen")
-	for range 3 { // as scanners of mail do
+	for range 3 { // like mail scanners
 		v.get(link).want(200, "Sign in to", "Harbour Books", "Nora Lindqvist").lacks("data-member")
 		v.do(httptest.NewRequest(http.MethodHead, link, nil)).want(200)
 	}
@@ -122,7 +122,7 @@ func TestSignIn_byLink(t *testing.T) {
 	w.visitor().post(link).want(404, "no longer works")
 	w.visitor().get("/sign-in/nonsense").want(404, "no longer works")
 
-	// Another one's link, in the same browser.
+	// A link of another member, in the same browser.
 	v.get(w.link(w.mei)).want(200, "You are signed in here as", "Nora Lindqvist")
 	v.post(w.link(w.mei)).sends("/inbox")
 	if v.cookies["parley_test"].Value == c.Value {
@@ -161,13 +161,13 @@ func TestSignIn_byPassword(t *testing.T) {
 	v.post("/sign-out").sends("/sign-in?done=out")
 	v.post("/sign-in", "email", "nora@harbour.example", "password", words, "next", "/inbox?view=open").sends("/inbox?view=open")
 
-	// Without a password, and some time after the link: no way to set one.
+	// Without a password, a member can't set one when the link was used some time ago.
 	m := w.signedIn(w.mei)
 	w.later(11 * time.Minute)
 	m.get("/me").want(200, "sign in by a new link").lacks("New password")
 	m.post("/me/password", "password", words).want(422, "Sign in by a new link")
 
-	// Too many tries.
+	// Too many attempts.
 	x := w.visitor()
 	var g got
 	for range 7 {
@@ -180,7 +180,7 @@ func TestSignIn_byPassword(t *testing.T) {
 	x.post(w.link(w.mei)).sends("/inbox")
 }
 
-// TestSignIn_choice: an e-mail with one password in several workspaces.
+// TestSignIn_choice: one e-mail and password in several workspaces.
 func TestSignIn_choice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -243,7 +243,7 @@ func TestSessions_end(t *testing.T) {
 	w.later(25 * time.Hour)
 	out("30 days old", v)
 
-	// The role is that of now.
+	// The present role counts.
 	v, agent := w.signedIn(w.nora), "agent"
 	v.get("/inbox").want(200, `href="/settings"`)
 	if _, err := w.app.EditMember(t.Context(), w.operator(), w.nora.ID, app.MemberEdit{Role: &agent}); err != nil {
@@ -263,8 +263,8 @@ func TestSessions_end(t *testing.T) {
 	v.get("/sign-in").want(200)
 }
 
-// TestSessions_writes: a session is stored again when its expiry has moved by an hour,
-// and not with each request.
+// TestSessions_writes: a session is stored again only when its expiry has moved by an
+// hour, not with each request.
 func TestSessions_writes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -296,7 +296,7 @@ func TestSessions_writes(t *testing.T) {
 	}
 }
 
-// TestSignIn_secure: with TLS before it, the cookie is one that nobody else can set.
+// TestSignIn_secure: with TLS, other sites can't set the cookie.
 func TestSignIn_secure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -364,7 +364,7 @@ func TestSignIn_next(t *testing.T) {
 	}
 }
 
-// TestSignIn_crossSite: forms of other sites do nothing.
+// TestSignIn_crossSite: forms of other sites have no effect.
 func TestSignIn_crossSite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -392,7 +392,7 @@ func TestMe(t *testing.T) {
 	v.get("/me").want(200, `data-keys="off"`, `data-theme="dark"`)
 	v.post("/me/look", "theme", "", "keys", "yes").sends("/me?done=saved")
 	v.get("/me").want(200, `data-keys="on"`).lacks("data-theme")
-	// A tab that is left from another sign-in.
+	// A tab that is open since an earlier sign-in.
 	v.post(w.link(w.nora)).sends("/inbox")
 	v.post("/me", "name", "Eve").want(409, "signed in as somebody else")
 	v.get("/me").want(200, "Nora Lindqvist")
@@ -439,8 +439,8 @@ func TestSessions_streams(t *testing.T) {
 	other.until("message:")
 }
 
-// TestChoose_ended: who chose one of two workspaces can't go on to the other after its
-// password was changed there, or its sessions were ended.
+// TestChoose_ended: a visitor has chosen one of two workspaces. After the other one's
+// password was changed, or its sessions were ended, the visitor can't switch to it.
 func TestChoose_ended(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -462,7 +462,7 @@ func TestChoose_ended(t *testing.T) {
 			other, m := w.twice(t)
 			v := w.visitor()
 			v.post("/sign-in", "email", "nora@harbour.example", "password", words).sends("/choose?next=")
-			v.get("/choose").want(200, "Harbour Books", other.Name) // its form has the member's id
+			v.get("/choose").want(200, "Harbour Books", other.Name) // this page's form has the member's id
 			p, err := w.app.Access.Member(t.Context(), other.ID, m.ID)
 			if err == nil {
 				err = c.meanwhile(w, p)
@@ -477,14 +477,14 @@ func TestChoose_ended(t *testing.T) {
 				return
 			}
 			answer.sends("/choose")
-			v.get("/choose").sends("/inbox") // there is no choice any more
+			v.get("/choose").sends("/inbox") // there is nothing left to choose
 			v.get("/inbox").want(200, "Harbour Books").lacks(other.Name)
 		})
 	}
 }
 
-// TestChoose_older: a session that an older release began has no proof of each member, and
-// goes on only to those whose sessions were not ended since.
+// TestChoose_older: a session of an older release has no proof for each member. It leads
+// only to members whose sessions were not ended since it began.
 func TestChoose_older(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -514,8 +514,8 @@ func TestChoose_older(t *testing.T) {
 	v.get("/inbox").want(200, "Harbour Books").lacks(other.Name)
 }
 
-// TestSessions_tokens: the database has only a hash of what the browser has, which opens
-// nothing.
+// TestSessions_tokens: the database has only hashes of the browser's tokens, and a hash
+// does not open a session.
 func TestSessions_tokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -534,7 +534,7 @@ func TestSessions_tokens(t *testing.T) {
 	v.get("/inbox").want(200, "Nora Lindqvist")
 }
 
-// twice adds a workspace in which Nora's e-mail and password are also an admin's.
+// twice adds a workspace in which an admin has Nora's e-mail and password.
 func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
 	t.Helper()
 	other, err := w.app.CreateWorkspace(t.Context(), "Zeta", "ES")
@@ -560,8 +560,8 @@ func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
 	return other, m
 }
 
-// TestSignIn_longTexts: the page of a refused sign-in does not repeat what nobody can have
-// meant: anybody could have many large pages made.
+// TestSignIn_longTexts: the page of a refused sign-in does not repeat texts that are too
+// long to be real. Otherwise anybody could make the server produce many large pages.
 func TestSignIn_longTexts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,7 +8,7 @@ import (
 	"parley/desk"
 )
 
-// sampleCustomer is the contact with whose name previews of saved replies are filled.
+// sampleCustomer is the contact's name in previews of saved replies.
 const sampleCustomer = "Ada Lovelace"
 
 // snippetRows is how many saved replies the list shows at a time.
@@ -59,7 +59,7 @@ func (s *Server) snippets(c *call) error {
 
 func snippetPath(shortcut string) string { return "/settings/snippets/" + shortcut }
 
-// firstOf is the beginning of a text, on one line.
+// firstOf returns the beginning of a text, on one line.
 func firstOf(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > most {
@@ -73,10 +73,10 @@ type snippetPage struct {
 	Path         string // "" for a new one
 	Action       string
 	Name         string
-	Shortcut     *field // nil: it can't be changed
+	Shortcut     *field // nil: the shortcut can't be changed
 	Text         *field
 	Seen         string // the text that the member has seen
-	Now          string // the text that somebody has stored meanwhile
+	Now          string // the text that another member has stored meanwhile
 	Placeholders []placeholderRow
 	Filled       []run
 	Changed      moment
@@ -86,7 +86,7 @@ type snippetPage struct {
 // A placeholderRow explains a placeholder.
 type placeholderRow struct{ Written, Means, Sample string }
 
-// snippetView is the form of a saved reply; nil is a new one.
+// snippetView is the form of a saved reply; nil: of a new one.
 func (c *call) snippetView(v *desk.Snippet) (*snippetPage, view) {
 	f, d := c.form, &snippetPage{Action: "/settings/snippets/new", Button: "Add"}
 	title := "New saved reply"
@@ -147,11 +147,11 @@ func (s *Server) editSnippet(c *call) error {
 	return c.putSnippet(stored, stored.Shortcut)
 }
 
-// newlines writes newlines as browsers and forms do.
+// newlines converts newlines to \n.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// putSnippet stores what the form has, unless somebody else has stored another text under
-// this shortcut meanwhile; then it shows that text, and asks.
+// putSnippet stores the form's text. If another member has stored another text under
+// this shortcut meanwhile, it shows that text and asks.
 func (c *call) putSnippet(stored *desk.Snippet, shortcut string) error {
 	d, v := c.snippetView(stored)
 	if c.form.has("preview") {
@@ -171,7 +171,7 @@ func (c *call) putSnippet(stored *desk.Snippet, shortcut string) error {
 		return c.see("/settings/snippets", "saved")
 	case desk.IsType(err, desk.Changed) && stored == nil:
 		err = desk.InvalidAt("/shortcut", "another saved reply has this shortcut")
-	case desk.AsError(err).At == "/text": // the form lists the names
+	case desk.AsError(err).At == "/text": // the form names the placeholders
 		what, _, _ := strings.Cut(desk.AsError(err).Message, ": use {{")
 		err = desk.InvalidAt("/text", "%s", what)
 	case desk.IsType(err, desk.Changed):

@@ -9,7 +9,7 @@ import (
 	"parley/desk"
 )
 
-// snippet is the text of a saved reply; "" if there is none.
+// snippet returns the text of a saved reply, or "".
 func (w *world) snippet(shortcut string) string {
 	w.t.Helper()
 	list, _, err := w.app.Snippets(w.t.Context(), w.operator(), app.SnippetQuery{})
@@ -55,13 +55,13 @@ func TestSnippets(t *testing.T) {
 	v.get(path).want(200, "Hi Ada,\nwe are <strong>Nora Lindqvist</strong>.").golden("snippets/edit")
 	v.post(path, "seen", seen, "text", "").want(422, "Give a text")
 	v.post(path, "seen", seen, "text", "Hello").sends("/settings/snippets?done=saved")
-	// Somebody else was faster.
+	// Another member has saved first.
 	v.post(path, "seen", seen, "text", "Mine").want(409, "changed this saved reply meanwhile", "The text is now", "Save anyway", `name="seen" value="Hello"`, ">Mine</textarea>").golden("snippets/changed")
 	if got := w.snippet("hi"); got != "Hello" {
 		t.Errorf("stored: %q", got)
 	}
 	v.post(path, "seen", "Hello", "text", "Mine").sends("/settings/snippets?done=saved")
-	v.post(path, "seen", "Hello", "text", "Mine").sends("/settings/snippets?done=saved") // twice the same
+	v.post(path, "seen", "Hello", "text", "Mine").sends("/settings/snippets?done=saved") // the same text twice
 	v.get("/settings/snippets/gone/edit").want(404)
 	v.post("/settings/snippets/gone/edit", "seen", "", "text", "x").want(404)
 
@@ -75,7 +75,8 @@ func TestSnippets(t *testing.T) {
 	w.as(w.mei).get("/settings/snippets").want(403, "An admin can do it")
 }
 
-// The list of many comes in parts, and says when no more fit.
+// TestSnippets_many: a long list comes in pages, and the page says when the workspace
+// can't have more.
 func TestSnippets_many(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// live answers with the stream.
+// live sends the stream.
 func (s *Server) live(c *call) error {
 	ws, member := c.p.Workspace(), c.p.Actor.ID
 	h, err := s.hubs.join(c.r.Context(), ws, member)
@@ -24,14 +24,14 @@ func (s *Server) live(c *call) error {
 		cursor = c.query("cursor")
 	}
 	if _, ok := s.app.Feed.EventPlace(ws, cursor); !ok && cursor != "" {
-		cursor = "?" // before all
+		cursor = "?" // before all cursors
 	}
 	s.stream(c, h, cursor)
 	return nil
 }
 
-// stream sends what changes after a cursor, until the client leaves, is signed out or has
-// another role, the hub ends or the server stops.
+// stream sends the changes after a cursor until the client leaves, is signed out or gets
+// another role, the hub ends, or the server stops.
 func (s *Server) stream(c *call, h *hub, cursor string) {
 	watch, beat := time.NewTicker(streamWatch), time.NewTicker(streamBeat)
 	defer watch.Stop()

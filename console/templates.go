@@ -12,7 +12,7 @@ import (
 type templateRow struct {
 	Href, Name, Language, Category string
 	State, Quality                 pill
-	Begin                          string // of its text
+	Begin                          string // the beginning of its text
 }
 
 // A pill is a state in a word or two.
@@ -58,7 +58,8 @@ func (s *Server) templates(c *call) error {
 	return c.show("templates", view{Title: "Templates", Data: d})
 }
 
-// pick returns the channel with this id; without one, the first that is enabled, or nil.
+// pick returns the channel with this id. Without an id, it returns the first enabled
+// channel, or nil.
 func pick(channels []*desk.Channel, id string) *desk.Channel {
 	var first *desk.Channel
 	for _, v := range channels {
@@ -93,7 +94,7 @@ func templateState(t *desk.Template) pill {
 	return pill{word, "bad"}
 }
 
-// templateQuality is the provider's rating; no text if there is none.
+// templateQuality returns the provider's rating; its text is "" if there is none.
 func templateQuality(t *desk.Template) pill {
 	switch t.Quality {
 	case "green":
@@ -120,7 +121,7 @@ var reasonWords = map[string]string{
 	desk.ReasonUnknownComponent: "It has a part whose needs are not known.",
 }
 
-// bindingWords say what a variable is filled from.
+// bindingWords describe what fills a variable.
 var bindingWords = map[desk.Binding]string{
 	desk.Free:              "Typed by the sender",
 	desk.AgentName:         "The sender's name",
@@ -138,15 +139,15 @@ type shownTemplate struct {
 	Buttons      []string
 }
 
-// A shownPiece is a part of its text; what stands for a variable is marked.
+// A shownPiece is a part of a template's text. Values of variables are marked.
 type shownPiece struct {
 	Runs  []run
 	Mark  bool
-	Name  string // of the variable
-	Blank bool   // it has no value yet
+	Name  string // the variable's name
+	Blank bool   // the variable has no value yet
 }
 
-// shown fills a template with the values there are. A variable without a value shows its
+// shown fills a template with the given values. A variable without a value shows its
 // name.
 func shown(t *desk.Template, values map[string]string) *shownTemplate {
 	fill := func(part desk.Part) (list []shownPiece) {
@@ -167,7 +168,7 @@ func shown(t *desk.Template, values map[string]string) *shownTemplate {
 	return &shownTemplate{Header: fill(desk.PartHeader), Body: fill(desk.PartBody), Footer: t.Look.Footer, Buttons: t.Look.Buttons}
 }
 
-// variableName is what a variable is called: its name, or its number and part.
+// variableName returns a variable's name, or its number and part.
 func variableName(address string) string {
 	key, inTitle := strings.CutPrefix(address, "header.")
 	name := capital(strings.ReplaceAll(key, "_", " "))
@@ -193,10 +194,10 @@ type templatePage struct {
 	Fields         []*field
 }
 
-// A variableRow is a variable, and what it is filled from.
+// A variableRow is a variable with the source of its value.
 type variableRow struct{ Name, Placeholder, From, Guess string }
 
-// theTemplate finds the template that a path names.
+// theTemplate finds the template in the path.
 func (c *call) theTemplate() (*desk.Channel, *desk.Template, error) {
 	v := c.p.Settings.Channel(c.id("channel"))
 	if v == nil {
@@ -258,7 +259,7 @@ func (c *call) templateView(v *desk.Channel, t *desk.Template) view {
 	return view{Title: t.Name, Data: d}
 }
 
-// samples are values to show a template with: the provider's own, and the member's name.
+// samples returns values for a preview: the provider's examples, and the member's name.
 func (c *call) samples(v *desk.Channel, t *desk.Template) map[string]string {
 	hints := desk.HintValues(c.p.Member, "", desk.FromContact)
 	values := map[string]string{}
@@ -316,7 +317,7 @@ func (s *Server) newTemplate(c *call) error {
 	return c.show("template-new", c.newTemplateView(v))
 }
 
-// sampleTemplate is what the form for a new template begins with.
+// sampleTemplate is the first text in the form of a new template.
 const sampleTemplate = `{
   "name": "pickup_ready",
   "language": "en",

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A run is a part of a message: plain text, a link, or text between the marks by which
-// WhatsApp makes it *bold*, _italic_, ~struck out~ or of one width.
+// A run is a part of a message: plain text, a link, or text between marks. WhatsApp's
+// marks make it *bold*, _italic_, ~struck out~ or monospaced.
 type run struct {
 	Text, Link string
 	Mark       string // *, _, ~ or ```; "" for none
@@ -35,8 +35,9 @@ func runs(text string) (list []run) {
 	return append(list, marks(text)...)
 }
 
-// undirected is a link as it is shown. Characters that change the direction of text are
-// escaped, as in the address itself: otherwise another address would be seen.
+// undirected returns the text of a link. Characters that change the direction of text
+// are escaped, as in the address itself. Otherwise the link would seem to have another
+// address.
 func undirected(link string) string {
 	if !strings.ContainsFunc(link, directs) {
 		return link
@@ -55,11 +56,11 @@ func undirected(link string) string {
 // directs tells whether a character changes the direction of text.
 func directs(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
-// marks splits a text without links at its marks. A mark counts where a word begins or
-// ends: 2*3*4 and snake_case_name stay as they are.
+// marks splits a text without links at its marks. A mark counts only where a word begins
+// or ends: 2*3*4 and snake_case_name stay as they are.
 func marks(text string) (list []run) {
 	if text != "" && !strings.ContainsAny(text, "*_~`") {
-		return []run{{Text: text}} // as most are
+		return []run{{Text: text}} // the usual case
 	}
 	from := 0
 	for _, at := range marked.FindAllStringIndex(text, -1) {
@@ -83,7 +84,7 @@ func marks(text string) (list []run) {
 	return list
 }
 
-// inWord tells whether a text ends, or begins, with a letter or a digit.
+// inWord tells whether a text ends (or begins) with a letter or a digit.
 func inWord(text string, ends bool) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	if ends {
@@ -92,7 +93,7 @@ func inWord(text string, ends bool) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// plain is a text without its marks, for lists.
+// plain removes the marks from a text, for lists.
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range runs(text) {
@@ -101,19 +102,20 @@ func plain(text string) string {
 	return b.String()
 }
 
-// bracketed are the words for what stands in brackets where a message has no text.
+// bracketed are the words for the text in brackets that stands for a message without
+// text.
 var bracketed = map[string]string{"image": "Photo", "document": "Document", "video": "Video", "audio": "Audio", "voice message": "Voice message", "sticker": "Sticker", "location": "Place", "reaction": "Reacted"}
 
-// glimpse is a text as lists show it: without marks, on one line.
+// glimpse returns a text for lists: without marks, on one line.
 func glimpse(text string) string {
 	text = plain(strings.Join(strings.Fields(text), " "))
 	what, rest, ok := strings.Cut(strings.TrimPrefix(text, "["), "]")
-	what, name, _ := strings.Cut(what, ": ") // of a document
+	what, name, _ := strings.Cut(what, ": ") // the name of a document
 	word := bracketed[what]
 	if what == "document" {
 		if rest == "" && name != "" {
 			rest = " " + name
-		} else if rest != "" && rest[0] != ' ' { // the name holds the bracket
+		} else if rest != "" && rest[0] != ' ' { // the name contains the bracket
 			return text
 		}
 	} else if name != "" {

@@ -9,32 +9,32 @@ import (
 // A thread is the page of a conversation.
 type thread struct {
 	ID                        desk.ID
-	Path                      string // of the page, with the view of its list
+	Path                      string // the path of the page, with the view of its list
 	Query                     string // the view of its list
 	Back                      string
-	Next                      string // the conversation to go on with after this one is closed
+	Next                      string // the conversation to show after this one is closed
 	List                      listing
 	Person                    person
 	Channel                   string
 	ChannelID                 desk.ID
-	Closes                    func(*desk.Failure) bool // whether a failure closes the window to answer freely
+	Closes                    func(*desk.Failure) bool // whether a failure closes the window for free replies
 	Status                    desk.ConversationStatus
-	Standing                  string // who holds it, in words
+	Standing                  string // who holds the conversation, in words
 	Holder                    string
 	Mine                      bool
 	SeenMessage, SeenAssignee string
 	Members                   []memberChoice
 	Team                      string      // the workspace's name
-	Before                    *talkBefore // the person's last conversation, above the begin of this one
+	Before                    *talkBefore // the person's earlier conversation, above the beginning of this one
 	Days                      []dayOfMessages
 	Newest                    latest
-	MoreNotes                 bool   // the page of the notes has more of the time that is shown
-	Notes                     string // that page
+	MoreNotes                 bool   // the page of notes has more notes of the time that is shown
+	Notes                     string // the page of notes
 	Earlier, Later            string
 	News                      *news
 	OptedOut                  moment
 	MayChange, MaySend        bool
-	Send                      string // the form that sends a template from here
+	Send                      string // the form that sends a template from this conversation
 	Sandbox                   bool
 	Composer                  composer
 }
@@ -47,21 +47,21 @@ type person struct {
 	Address string
 	Facts   []fact
 	Others  []conversationLink
-	Edit    *contactField // the field that is changed in the thread, one at a time
-	Rename  string        // where the name can be changed; "": it may not be
-	More    string        // where the fields are that are empty
-	Shown   bool          // below 1280 pixels: beside the thread
+	Edit    *contactField // the field that is being changed beside the thread
+	Rename  string        // the link to change the name; "": not allowed
+	More    string        // the link to the fields that are empty
+	Shown   bool          // on screens below 1280 pixels, the person is shown beside the thread
 	Open    string        // the thread with the person beside it
-	Shut    string        // the thread without
+	Shut    string        // the thread without the person
 }
 
-// A conversationLink is a conversation in a list beside something else.
+// A conversationLink is a link in a list of other conversations.
 type conversationLink struct {
 	Href, Label string
 	At          moment
 }
 
-// A memberChoice is a member in the list to assign to.
+// A memberChoice is a member in the list of possible assignees.
 type memberChoice struct {
 	ID   desk.ID
 	Name string
@@ -69,15 +69,17 @@ type memberChoice struct {
 	Away bool
 }
 
-// News are what has changed since the member looked, and a form to do it anyway.
+// News says what has changed since the member opened the page, with a form to go on
+// anyway.
 type news struct {
 	Heading, Text  string
 	Action, Button string
 	Fields         []hiddenField
-	Sends          bool // a message
+	Sends          bool // the form sends a message
 }
 
-// EditQuery is the query of the form of the field that is changed beside the thread.
+// EditQuery is the query of the form for the field that is being changed beside the
+// thread.
 func (t *thread) EditQuery() string {
 	return with(with(t.Query, "person", "open"), "edit", t.Person.Edit.Name)
 }
@@ -86,7 +88,7 @@ func (t *thread) view() view {
 	return view{Title: t.Person.Name, Live: true, Data: t}
 }
 
-// standing says who holds a conversation, or that it has ended.
+// standing says who holds a conversation, or that it is closed.
 func standing(v *desk.Conversation, holder string) string {
 	switch {
 	case v.Status == desk.StatusClosed:
@@ -101,8 +103,8 @@ func standing(v *desk.Conversation, holder string) string {
 	return "held by " + apart(holder)
 }
 
-// nextOf is the conversation after the open one in the list, or the one before it; "" if
-// there is no other.
+// nextOf returns the conversation after the open one in the list, or else the one before
+// it. It returns "" if there is no other.
 func nextOf(rows []conversationRow) string {
 	at := slices.IndexFunc(rows, func(r conversationRow) bool { return r.Here })
 	switch {
@@ -114,59 +116,60 @@ func nextOf(rows []conversationRow) string {
 	return ""
 }
 
-// notesPath is the page of a conversation's notes.
+// notesPath returns the path of a conversation's notes.
 func notesPath(conversation desk.ID, query string) string {
 	return "/inbox/" + conversation.String() + "/notes" + query
 }
 
-// notePath is where a note is deleted.
+// notePath returns the path that deletes a note.
 func notePath(conversation, id desk.ID, query string) string {
 	return "/inbox/" + conversation.String() + "/notes/" + id.String() + "/delete" + query
 }
 
-// A composer is the form that answers a conversation, or why it can't be answered now.
+// A composer is the form that replies to a conversation, or the reason why there is
+// none.
 type composer struct {
 	Key     string
 	Text    string
-	Titles  []choice // of the buttons
+	Titles  []choice // the titles of the buttons
 	More    bool     // whether the fields of buttons and file are shown
 	Quote   *quote
 	File    *keptFile
-	Doubt   bool   // whether the message was sent is unknown: no second one
+	Doubt   bool   // it is not known whether the message was sent, so no second one is offered
 	Blocked string // why nothing can be sent on the channel
 	Shut    string // why no reply can be sent, but a template can
 	Window  *windowBar
 	Focus   bool
 	Unread  int
-	Reads   bool // whether what is seen counts as read
+	Reads   bool // messages that are shown count as read
 	Saved   snippetList
 
 	Customer customerForm
 }
 
-// A talkBefore is the end of the person's last conversation before the one that is shown.
+// A talkBefore is the end of the person's earlier conversation.
 type talkBefore struct {
 	Href, Label string
 	At          moment
 	Lines       []lineBefore
 }
 
-// A dayOfMessages are the messages and notes of one day.
+// A dayOfMessages has the messages and notes of one day.
 type dayOfMessages struct {
 	ID, Label string
 	Messages  []bubble
 }
 
-// A latest is what a page says of the newest message.
+// A latest describes the newest message.
 type latest struct {
 	Ours bool
 	Text string
 }
 
-// A lineBefore is a message of it.
+// A lineBefore is a message of the earlier conversation.
 type lineBefore struct{ Author, Text string }
 
-// customerForm is what the form has that writes as the customer.
+// customerForm is the form that writes as the customer.
 type customerForm struct {
 	Open, More bool
 	Text       string

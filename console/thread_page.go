@@ -39,7 +39,7 @@ func (c *call) readThread(id desk.ID) (*thread, error) {
 	}
 	t.Next = nextOf(t.List.Rows)
 	t.Person = person{ID: conv.ContactID, Known: contact != nil, Name: nameOf(contact)}
-	if c.onlyParts("views", "list", "title") { // another conversation has changed
+	if c.onlyParts("views", "list", "title") { // the parts that change with another conversation
 		return t, nil
 	}
 	if err := c.readPerson(t, contact, conv); err != nil {

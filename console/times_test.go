@@ -23,28 +23,29 @@ var timedContacts = flag.Int("timed-contacts", 1000, "how many contacts TestPage
 
 var timedPages = flag.String("timed-pages", "", "which pages TestPageTimes gets, as a regular expression; all by default")
 
-// judgesTimes tells whether TestPageTimes judges times, so nothing else may run beside it.
+// judgesTimes tells whether TestPageTimes checks times. Then no other test may run at
+// the same time.
 func judgesTimes() bool { return *timedContacts >= 100_000 }
 
 const (
-	maxPageTime  = 50 * time.Millisecond // of the server, 99 of 100
+	maxPageTime  = 50 * time.Millisecond // of the server, for 99 of 100 pages
 	maxPageBytes = 60 << 10
 )
 
-// A crowd is what TestPageTimes stores.
+// A crowd is the data of TestPageTimes.
 type crowd struct {
 	*world
 	members       []desk.Member
-	channels      []desk.ID // of nearly all conversations, of few, of none
+	channels      []desk.ID // of nearly all conversations, of few, and of none
 	contacts      []desk.ID
 	conversations []desk.ID
-	long          desk.ID // a conversation of many messages
-	noted         desk.ID // a conversation of many notes
-	friend        desk.ID // a contact of many conversations
+	long          desk.ID // a conversation with many messages
+	noted         desk.ID // a conversation with many notes
+	friend        desk.ID // a contact with many conversations
 }
 
-// TestPageTimes measures how long the server takes for pages with many contacts and open
-// conversations, and holds the pages to their size.
+// TestPageTimes measures how long the server takes for pages of a workspace with many
+// contacts and open conversations, and limits the size of the pages.
 func TestPageTimes(t *testing.T) {
 	if !judgesTimes() {
 		t.Parallel()
@@ -127,10 +128,10 @@ func TestPageTimes(t *testing.T) {
 			continue
 		}
 		r := result{name: p.name}
-		for n := range rounds / 4 { // from now on it is warm
+		for n := range rounds / 4 { // warms the caches
 			v.timed(p.path(n))
 		}
-		for tries := 0; tries == 0 || judgesTimes() && tries < 5 && r.p99 > maxPageTime; tries++ { // other processes may be at work
+		for tries := 0; tries == 0 || judgesTimes() && tries < 5 && r.p99 > maxPageTime; tries++ { // tried again, because other processes may slow it down
 			var took []time.Duration
 			before := cpuTime()
 			for n := range rounds {
@@ -158,8 +159,8 @@ func TestPageTimes(t *testing.T) {
 	}
 }
 
-// cpuTime is what this process has used of the processors, which does not depend on what
-// else the machine does; 0 where that is not known.
+// cpuTime returns the processor time that this process has used. It does not depend on
+// other processes. It is 0 where it can't be read.
 func cpuTime() time.Duration {
 	text, err := os.ReadFile("/proc/self/stat")
 	_, rest, _ := strings.Cut(string(text), ") ")
@@ -172,7 +173,7 @@ func cpuTime() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// timed gets a page and tells how long the server took.
+// timed gets a page and returns how long the server took.
 func (v *visitor) timed(path string) (time.Duration, got) {
 	r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 	for _, c := range v.cookies {
@@ -186,7 +187,7 @@ func (v *visitor) timed(path string) (time.Duration, got) {
 
 var nextLink = regexp.MustCompile(`class="btn plain" href="([^"]*[?&](?:amp;)?(?:after|before)=[^"]*)"`)
 
-// deep follows a list to a later page, and returns its path.
+// deep follows a list to a later page, and returns the path of this page.
 func (w *crowd) deep(v *visitor, path string, pages int) string {
 	for range pages {
 		links := nextLink.FindAllStringSubmatch(v.get(path).want(200).body, -1)
@@ -282,9 +283,9 @@ func (w *crowd) addContacts(from, n int) {
 	}
 }
 
-// conversationOf is the n-th conversation: some are unassigned, one in a thousand is on the
-// small channel. In a tenth, somebody of the team has answered; those of Tomás wait for
-// nothing.
+// conversationOf returns the n-th conversation. Some are unassigned, and one in a
+// thousand is on the small channel. In a tenth, the team has answered. In those of
+// Tomás, nobody waits.
 func (w *crowd) conversationOf(n int, ended bool) *desk.Conversation {
 	c := &desk.Conversation{ID: w.newID(), ChannelID: w.channels[0], ContactID: w.contacts[n*6%len(w.contacts)], Status: desk.StatusOpen, CreatedAt: desk.TimeOf(w.server.now())}
 	if n < len(w.conversations) {
@@ -304,7 +305,7 @@ func (w *crowd) conversationOf(n int, ended bool) *desk.Conversation {
 	return c
 }
 
-// keep stores conversations with so many messages each.
+// keep stores conversations, each with this many messages.
 func (w *crowd) keep(list []*desk.Conversation, messages int) {
 	w.check(w.store.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
 		var events []desk.Event

@@ -11,9 +11,10 @@ import (
 	"parley/web"
 )
 
-// TestPageTurns: how large a page is, is only known once it is made, so few of a workspace
-// are made at a time; a form that is refused makes one, too. What waits for a provider does
-// not take a turn while it waits, and another workspace has its own turns.
+// TestPageTurns: the size of a page is only known once it is made, so few pages of a
+// workspace are made at a time. A refused form makes a page too. A handler that waits
+// for a provider does not hold a turn while it waits. Another workspace has its own
+// turns.
 func TestPageTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,14 +36,14 @@ func TestPageTurns(t *testing.T) {
 	b := w.as(w.nora)
 	b.get("/inbox").want(503)
 	b.post("/settings/members/new", "name", "", "email", "nobody").want(503)
-	b.post("/inbox/"+conversation.ID.String()+"/reply", "reply", "").want(503) // refused, with the thread
+	b.post("/inbox/"+conversation.ID.String()+"/reply", "reply", "").want(503) // refused, so it would show the thread
 	close(free)
 	hogs.Wait()
 	b.get("/inbox").want(200)
 	b.post("/settings/members/new", "name", "", "email", "nobody").want(422)
 }
 
-// TestPartsTwice: nobody has one page made of the same part many times.
+// TestPartsTwice: naming the same part many times does not multiply the page.
 func TestPartsTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// maxFields is the largest size of the fields of a form that has a file: a reply has a
-	// quarter of it.
+	// maxFields is the largest size of the fields of a form with a file. A reply needs up
+	// to a quarter of it.
 	maxFields = 64 << 10
 
-	// heard is how many times the limit a file may be so that its sender still gets the answer
-	// that it is too large: browsers send everything before they read.
+	// If a file has at most heard times the allowed size, its sender gets a response that
+	// it is too large. Browsers send the whole file before they read the response.
 	heard = 4
 )
 
@@ -28,8 +28,8 @@ func isMultipart(r *http.Request) bool {
 	return err == nil && kind == "multipart/form-data"
 }
 
-// readFields reads the fields of a form up to its file, which is the last of them. The
-// page reads the file, and then calls uploaded.
+// readFields reads the fields of a form up to its file, which is the last field. The
+// handler reads the file, and then calls uploaded.
 func (c *call) readFields() error {
 	_, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil {
@@ -75,15 +75,15 @@ func (c *call) readFields() error {
 
 var errNoForm = desk.Invalidf("the form could not be read")
 
-// uploaded passes over what follows the file. Of a file that is too large, it lets the
-// browser send the rest, up to a bound.
+// uploaded skips the rest of the form after the file. If the file is too large, it lets
+// the browser send the rest, up to a bound.
 func (c *call) uploaded(err error) error {
 	if desk.IsType(err, desk.PayloadTooLarge) && c.r.ContentLength > 0 && c.r.ContentLength <= heard*c.s.app.Media.MaxSize {
-		_, _ = io.Copy(io.Discard, c.form.file.Content) // the answer is the same if it breaks off
+		_, _ = io.Copy(io.Discard, c.form.file.Content) // the response is the same if this read fails
 	}
 	c.w.Uploaded()
 	c.form.file = nil
-	if errors.Is(err, io.ErrUnexpectedEOF) { // the form has no end
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the form is cut off
 		err = errNoForm
 	}
 	if e := c.w.Patient(); e != nil && err == nil {

@@ -4,31 +4,31 @@ import (
 	"parley/desk"
 )
 
-// A view is what a handler shows.
+// A view is the result of a handler.
 type view struct {
 	Title string // of the window and, on most pages, the heading
 	Data  any
 	Form  *form
 
-	Live bool // the title is renewed with the page's own parts
+	Live bool // a part of the page renews the title
 }
 
-// A page is what a template gets: the view, and what surrounds it.
+// A page is the data of a template: the view, and the data of the layout.
 type page struct {
 	view
 	Me        *desk.Member // nil on open pages
 	Admin     bool
 	Team      string // the workspace's name
-	Section   string // the part of the navigation that the page belongs to
-	Sub       string // the part of the settings that it belongs to
-	From      string // where in the feed its stream goes on
-	At        string // where its parts are; "": at its own URL
+	Section   string // the section of the navigation
+	Sub       string // the page within the settings
+	From      string // the place of the feed where its stream begins
+	At        string // the URL of its parts; "": its own URL
 	Theme     string // "", light or dark
 	Keys      bool   // whether keyboard shortcuts are on
-	Sound     bool   // whether the script rings when somebody writes
+	Sound     bool   // whether the script plays a sound for new messages
 	Enter     bool   // whether Enter sends a reply
-	Waiting   string // in how many of the member's own conversations somebody waits; "" for none
-	Toast     string // what was just done
-	ToastLink string // to what it was done; "" if the page shows it
+	Waiting   string // the number of the member's conversations in which a customer waits; "" for none
+	Toast     string // the result of the last action
+	ToastLink string // the record of the last action; "" if the page shows it
 	Files     *assets
 }

@@ -21,7 +21,7 @@ type webhookRow struct {
 	Lag   string
 }
 
-// webhookState says in words whether a webhook works.
+// webhookState describes the state of a webhook.
 func (c *call) webhookState(w *feed.Webhook) (state pill, text string) {
 	switch {
 	case w.Enabled && w.FailingSince == 0:
@@ -73,7 +73,7 @@ func typesOf(types []string) string {
 	return strings.Join(words, ", ")
 }
 
-// kindWords are the kinds of records that events are about.
+// kindWords are the names of the kinds of records that events have.
 var kindWords = map[string]string{
 	"contact": "Contacts", "conversation": "Conversations", "message": "Messages", "note": "Notes", "send": "Sends", "template": "Templates", "snippet": "Saved replies", "attribute": "Attributes",
 	"channel": "Channels", "policy": "Reply policy", "member": "Members", "key": "Keys", "workspace": "Workspace", "webhook": "Webhooks",
@@ -95,7 +95,7 @@ func (s *Server) webhooks(c *call) error {
 	return c.show("webhooks", view{Title: "Webhooks", Data: rows})
 }
 
-// A webhookForm is what a webhook is made and changed by.
+// A webhookForm is the form of a new or existing webhook.
 type webhookForm struct {
 	Path   string
 	URL    *field
@@ -103,7 +103,7 @@ type webhookForm struct {
 	Groups []typeGroup
 }
 
-// A typeGroup is the events about one kind of record.
+// A typeGroup has the event types of one kind of record.
 type typeGroup struct {
 	Kind, Label string
 	All         bool
@@ -134,7 +134,7 @@ func (c *call) webhookEdit() (edit desk.WebhookEdit, err error) {
 	if slices.Contains(types, "*") {
 		types = deliver.AllTypes
 	}
-	// A kind stands for its types.
+	// If the box of a kind is ticked, it stands for all types of the kind.
 	types = slices.DeleteFunc(slices.Clone(types), func(t string) bool {
 		kind, change, _ := strings.Cut(t, ".")
 		return change != "*" && slices.Contains(types, kind+".*")
@@ -149,7 +149,7 @@ func (s *Server) newWebhook(c *call) error {
 	return c.show("webhook-new", view{Title: "New webhook", Data: c.webhookForm("/settings/webhooks/new", "", deliver.AllTypes)})
 }
 
-// A madeSecret is the page of a secret that is shown once.
+// A madeSecret is the page of a new secret, which is shown once.
 type madeSecret struct {
 	Heading, Text, Verified string
 	Back                    string
@@ -171,7 +171,7 @@ func (s *Server) addWebhook(c *call) error {
 		"The receiver checks with it that a request comes from parley.", "/settings/webhooks/" + w.ID.String()}})
 }
 
-// webhookError puts an error that concerns the URL beside it.
+// webhookError puts an error of the URL beside the URL's field.
 func webhookError(err error) *desk.Error {
 	e := *desk.AsError(err)
 	if e.Type == desk.WebhookExists {
@@ -229,7 +229,7 @@ func (c *call) webhookView() (view, error) {
 		q.Status, d.Views[0].Here = "", true
 	}
 	list, next, err := c.s.app.Deliver.Deliveries(c.r.Context(), c.p, w.ID, q)
-	if desk.IsType(err, desk.InvalidRequest) { // a place in another list
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
 		q.Cursor = ""
 		list, next, err = c.s.app.Deliver.Deliveries(c.r.Context(), c.p, w.ID, q)
 	}
@@ -248,7 +248,7 @@ func (c *call) webhookView() (view, error) {
 	return view{Title: "Webhook", Data: &d}, nil
 }
 
-// webhookRefused shows the webhook with the reason why an action on it was refused.
+// webhookRefused shows the webhook with the reason why an action was refused.
 func (c *call) webhookRefused(err error) error {
 	e := webhookError(err)
 	c.form.refuse(e)
@@ -285,7 +285,7 @@ func (s *Server) enableWebhook(c *call) error {
 	return c.toWebhook(done)
 }
 
-// pingWebhook makes one attempt now, and shows what came of it.
+// pingWebhook makes one attempt now, and shows the result.
 func (s *Server) pingWebhook(c *call) error {
 	attempt, err := s.app.Deliver.Ping(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
@@ -303,10 +303,10 @@ func (s *Server) pingWebhook(c *call) error {
 	return c.show("webhook", page)
 }
 
-// overlaps are how long the secret before goes on signing.
+// overlaps are the choices for how long the old secret continues to sign.
 var overlaps = []choice{{Value: "86400", Label: "For a day"}, {Value: "3600", Label: "For an hour"}, {Value: "604800", Label: "For a week"}, {Value: "0", Label: "Not at all"}}
 
-// A webhookChange is the page of a change of a webhook that needs a choice.
+// A webhookChange is the page of a change that needs a choice.
 type webhookChange struct {
 	Path, URL string
 	Field     *field

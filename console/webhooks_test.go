@@ -13,7 +13,7 @@ import (
 	"parley/desk"
 )
 
-// A receiver answers what webhooks send to it.
+// A receiver responds to webhook requests as a test tells it.
 type receiver struct {
 	mu     sync.Mutex
 	answer deliver.Posted
@@ -55,14 +55,14 @@ func TestWebhooks(t *testing.T) {
 	v.get("/settings/webhooks").want(200, "https://crm.example/in", "Works", "Messages, Contacts: created").golden("webhooks/list")
 	v.get(path).want(200, "Works", "No deliveries here", `value="message.*" checked`, `value="contact.created" checked`).lacks(secret, "whsec_").golden("webhooks/webhook")
 
-	// An edit, off and on.
+	// Edit the webhook, and turn it off and on.
 	v.post(path, "url", "", "types", "*").want(422, "Error: Webhook")
 	v.post(path, "url", "https://crm.example/<b>", "types", "message.*").sends(path + "?done=saved")
 	v.post(path+"/enable", "enabled", "no").sends(path + "?done=turned-off")
 	v.get(path).want(200, "Turned off", "Turn on", "https://crm.example/&lt;b&gt;")
 	v.post(path+"/enable", "enabled", "yes").sends(path + "?done=turned-on")
 
-	// A ping, and a receiver that answers with what it likes.
+	// A ping, and a receiver with a hostile response.
 	v.post(path+"/ping").want(200, "The ping:", "Taken")
 	w.receiver.answers(deliver.Posted{StatusCode: 500, Error: "status", Response: "<script>alert(1)</script>", Took: 12 * time.Millisecond})
 	v.post(path+"/ping").want(200, "It answered with an error (500), in 12 ms.", "&lt;script&gt;").lacks("<script>alert").golden("webhooks/pinged")
@@ -74,7 +74,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("the new secret is %q", again)
 	}
 
-	// From another place.
+	// Deliver again from another place.
 	v.get(path + "/replay").want(200).golden("webhooks/replay")
 	v.post(path+"/replay", "from", "event", "cursor", "evt_x").want(422, "This workspace has no event with this id")
 	w.writes("+34 612 34 56 78", "Lucía", "Hello")
@@ -91,7 +91,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhooks_deliveries: what was delivered, with its attempts and answers.
+// TestWebhooks_deliveries: deliveries with their attempts and responses.
 func TestWebhooks_deliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 	}
 	path := "/settings/webhooks/" + webhook.ID.String()
 	w.writes("+34 612 34 56 78", "Lucía", "Hello")
-	v.get(path).want(200, "Since 09:30") // it waits
+	v.get(path).want(200, "Since 09:30") // it is pending
 	ctx, stop := context.WithCancel(t.Context())
 	delivering := make(chan struct{})
 	go func() {

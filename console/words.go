@@ -11,8 +11,8 @@ import (
 	"parley/web"
 )
 
-// statuses are those of pages that differ from the API's: what a person can correct is 422, and
-// what a proxy would try again is not 503.
+// statuses are the statuses that differ from the API's: 422 for input that a person can
+// correct, and something other than 503 where a proxy would try again.
 var statuses = map[desk.ErrorType]int{
 	desk.InvalidRequest:      http.StatusUnprocessableEntity,
 	desk.TooManyOperations:   http.StatusUnprocessableEntity,
@@ -27,7 +27,7 @@ var statuses = map[desk.ErrorType]int{
 
 func statusOf(e *desk.Error) int { return cmp.Or(statuses[e.Type], web.Status(e.Type)) }
 
-// headings are the titles of the error page.
+// headings are the headings of the error page.
 var headings = map[int]string{
 	http.StatusUnauthorized:        "Signed out",
 	http.StatusForbidden:           "Not allowed",
@@ -46,9 +46,8 @@ func heading(status int) string {
 	return "That did not work"
 }
 
-// messages replaces the messages of errors that pages tell in their own way. The same
-// page answers for everything that is not there, so that it shows nothing of other
-// workspaces.
+// messages replaces the messages of errors that pages word differently. All missing
+// records have the same page, so that it tells nothing about other workspaces.
 var messages = map[desk.ErrorType]string{
 	desk.Unauthorized:     "You are signed out.",
 	desk.NotFound:         "There is no such page, or what it showed was deleted.",
@@ -58,7 +57,7 @@ var messages = map[desk.ErrorType]string{
 	desk.CursorExpired:    "This part of the log is no longer kept.",
 }
 
-// message is what a page says about an error.
+// message returns the text of an error for pages.
 func message(e *desk.Error) string {
 	if text := messages[e.Type]; text != "" && e != errCrossSite {
 		return text
@@ -66,7 +65,7 @@ func message(e *desk.Error) string {
 	return sentence(e.Message)
 }
 
-// advices words what a member can do. Pages name neither commands nor routes of the API.
+// advices say what a member can do. Pages name neither commands nor routes of the API.
 var advices = map[desk.AdviceKind]string{
 	desk.SeeDetails:       "See below.",
 	desk.SeeFirstDetails:  "See below: %s.",
@@ -97,7 +96,7 @@ var advices = map[desk.AdviceKind]string{
 	desk.EnableWebhook:    "Enable it first.",
 }
 
-// more is advice for types of errors whose own advice says nothing, or nothing for a page.
+// more is advice for types of errors whose own advice is empty, or does not fit a page.
 var more = map[desk.ErrorType]string{
 	desk.Internal:           "Try again. If it stays, give the request id to whoever runs this server.",
 	desk.RateLimited:        "Wait a moment, then try again.",
@@ -105,11 +104,11 @@ var more = map[desk.ErrorType]string{
 	desk.SendOutcomeUnknown: "Do not send it again: the person may have got it. The sends page shows how it ends.",
 }
 
-// answerLost is what pages say of a send whose outcome is unknown: the API's words tell a
+// answerLost is the text for a send with an unknown outcome. The API's text tells a
 // program to try again.
 const answerLost = "it is not known whether this was sent, as the provider's answer was lost"
 
-// advise is what a page says to do about an error.
+// advise returns the advice about an error for pages.
 func advise(e *desk.Error) string {
 	if text := more[e.Type]; text != "" {
 		return text
@@ -117,8 +116,8 @@ func advise(e *desk.Error) string {
 	return e.Advice.Worded(advices)
 }
 
-// toasts say what an action did. A page that follows an action names one by its key, so
-// that nobody can put words into our mouth.
+// toasts say what an action has done. The URL after an action has only the key of a
+// toast, so that a foreign link can't put its own text onto our page.
 var toasts = map[string]string{
 	"assigned":        "Assigned.",
 	"given-back":      "Back to the pool.",
@@ -160,7 +159,7 @@ var toasts = map[string]string{
 	"redelivering": "It is being delivered again.",
 }
 
-// labels are the words for fields whose name is not one.
+// labels are the labels of fields whose names are not ordinary words.
 var labels = map[string]string{
 	"email":       "E-mail",
 	"opt_in":      "Agreement",
@@ -197,13 +196,13 @@ func labelOf(name string) string {
 	return capital(strings.ReplaceAll(last, "_", " "))
 }
 
-// capital is a text with its first letter in upper case.
+// capital changes the first letter of a text to upper case.
 func capital(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// sentence is a message as a sentence: with a capital letter and a full stop.
+// sentence turns a message into a sentence, with a capital letter and a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return ""
@@ -215,15 +214,15 @@ func sentence(s string) string {
 	return s
 }
 
-// statusWords are the words for what a change of the status does.
+// statusWords are the words for changes of the status.
 var statusWords = map[desk.ConversationStatus]struct{ done, anyway string }{
 	desk.StatusOpen:     {"opened", "Open it anyway"},
 	desk.StatusClosed:   {"closed", "Close anyway"},
 	desk.StatusArchived: {"archived", "Archive anyway"},
 }
 
-// errCrossSite is the answer to a form of another site.
+// errCrossSite is the error for a form of another site.
 var errCrossSite = desk.Errorf(desk.Forbidden, "another site sent this form, so nothing was done")
 
-// errOtherMember is the answer to a form of a tab that is left from another sign-in.
+// errOtherMember is the error for a form from a tab of an earlier sign-in.
 var errOtherMember = desk.Errorf(desk.OtherMember, "you are signed in as somebody else than when this page was opened; nothing was done. Reload the page and try again")

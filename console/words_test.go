@@ -10,7 +10,8 @@ import (
 	"parley/desk"
 )
 
-// naming finds what a page must not name: commands and their flags, and the API's routes.
+// naming matches texts that a page must not have: commands, their flags, and routes of
+// the API.
 var naming = regexp.MustCompile(`\bparley (serve|demo|workspace|member|key|channel|template|attempt|webhook|events|delivery|login-link|sandbox|migrate|mcp)\b|--[a-z]|\b(GET|POST|PUT|PATCH|DELETE) /|/v1|\bAPI (call|endpoint)`)
 
 func TestWords(t *testing.T) {
@@ -48,10 +49,11 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// laterParts are words of what is not there yet.
+// laterParts matches words of features that do not exist yet.
 var laterParts = regexp.MustCompile(`(?i)\b(import|export|merge|timeline|conflicts?|palette)\b`)
 
-// Templates quote their attributes, name no command, and have no trace of a later part.
+// TestTemplateFiles: templates quote their attributes, name no command, and do not
+// mention later features.
 func TestTemplateFiles(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Glob(templates, "templates/*.html")

@@ -21,9 +21,9 @@ import (
 
 var axeFull = flag.Bool("axe-full", false, "let TestAccess look at every page and state in every way (two sizes, light and dark, large text, forced colours), not at some of them in some ways")
 
-// TestAccess looks at pages in their states, with -axe-full at all of them. axe, which somebody else wrote, finds nothing
-// serious in them; at 320 pixels, and with text twice as large, none scrolls sideways; and
-// with the colours of a person's own choice, every control can be seen.
+// TestAccess checks pages in their states (-axe-full: all of them). The independent tool
+// axe finds nothing serious in them. At 320 pixels, and with text of double size, no
+// page scrolls sideways. With forced colours, every control is visible.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	axe := loadAxe(t)
@@ -37,7 +37,7 @@ func TestAccess(t *testing.T) {
 		s.open(b)
 		b.wait(`document.readyState === "complete"`)
 		if !*axeFull && n%3 != 0 {
-			return // a third of them is enough to see that all is well
+			return // in an ordinary run, a third of them is enough
 		}
 		look[bool](b, axe+"; true")
 		for _, v := range []struct {
@@ -76,7 +76,7 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// wantFaultsFound checks that faults in a page would be found.
+// wantFaultsFound checks that the test would find faults in a page.
 func wantFaultsFound(b *tab, axe string) {
 	b.t.Helper()
 	b.open("/sign-in")
@@ -117,35 +117,36 @@ func loadAxe(t *testing.T) string {
 }
 
 const (
-	// axeRun lists what is serious.
+	// axeRun lists the serious faults.
 	axeRun = `axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations.filter((v) => ["serious", "critical"].includes(v.impact))
 		.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " " + n.any.concat(n.all, n.none).map((c) => c.message).join("; "))))`
 
-	// sideways lists what scrolls sideways: the page, or a part of it.
+	// sideways lists the elements that scroll sideways: the page, or a part of it.
 	sideways = `[document.scrollingElement, ...document.querySelectorAll("body *")].filter((el) => el.scrollWidth > el.clientWidth + 1 && el.checkVisibility() &&
 		(el === document.scrollingElement || /auto|scroll/.test(getComputedStyle(el).overflowX)) && !el.matches("input, textarea, select, .tabs"))
 		.map((el) => (el.id || el.className || el.nodeName) + ": " + el.scrollWidth + " in " + el.clientWidth + ", by " +
 			[...el.querySelectorAll("*")].map((n) => [n.getBoundingClientRect().right, n]).sort((a, b) => b[0] - a[0] || (a[1].contains(b[1]) ? 1 : -1)).slice(0, 2).map(([, n]) => n.outerHTML.slice(0, 160)).join(" and "))`
 
-	// larger makes all text twice as large.
+	// larger doubles the size of all text.
 	larger = `{ const all = [...document.querySelectorAll("body, body *")], sizes = all.map((el) => parseFloat(getComputedStyle(el).fontSize));
 		all.forEach((el, i) => el.style.fontSize = 2 * sizes[i] + "px"); true }`
 
-	// controls lists what can be used, with its place; what is covered or cut off is left out.
+	// controls lists the controls with their places, except those that are covered or cut
+	// off.
 	controls = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")].map((el) => ({ el, r: el.getBoundingClientRect() }))
 		.filter(({ el, r }) => el.checkVisibility() && r.width > 4 && r.height > 4 && r.top >= 0 && r.left >= 0 && r.bottom <= innerHeight && r.right <= innerWidth)
 		.filter(({ el, r }) => { const top = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2); return top && (el.contains(top) || top.contains(el) && getComputedStyle(el).display === "inline"); })
 		.map(({ el, r }) => ({ Name: el.outerHTML.slice(0, 160), X: r.left, Y: r.top, Width: r.width, Height: r.height }))`
 )
 
-// A control is one thing that can be used, and its place on the screen.
+// A control is a control and its place on the screen.
 type control struct {
 	Name                string
 	X, Y, Width, Height float64
 }
 
-// unseen lists the controls that have nothing in them that can be told from its
-// surroundings when the colours are forced.
+// unseen lists the controls that can't be told from their surroundings when colours are
+// forced.
 func (b *tab) unseen() (list []string) {
 	b.t.Helper()
 	b.size(1440, 1000, "light")
@@ -177,7 +178,8 @@ func (b *tab) unseen() (list []string) {
 	return list
 }
 
-// contrast is that of the lightest and the darkest point of a part of a picture, by WCAG.
+// contrast returns the contrast between the lightest and the darkest point in a part of
+// a picture, by WCAG.
 func contrast(picture image.Image, part image.Rectangle) float64 {
 	least, most := 1.0, 0.0
 	part = part.Intersect(picture.Bounds())

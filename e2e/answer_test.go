@@ -32,8 +32,8 @@ var (
 	policyKills   = flag.Int("policy-kills", 1, "how often TestAutoReplyOnce kills a process at each point. Long run: -policy-kills 50 -timeout 30m")
 )
 
-// policyOf is an installation with five members, to whose servers people write in turn: two
-// with PostgreSQL, and with SQLite one.
+// policyOf makes an installation with five members. People write to its servers in turn.
+// There are two servers with PostgreSQL, and one with SQLite.
 func policyOf(t *testing.T, database string) (w *whatsApp, c *client, members []string) {
 	w = newWhatsApp(t, database, templatesOf(1))
 	servers := []*server{w.server}
@@ -62,7 +62,7 @@ func policyOf(t *testing.T, database string) (w *whatsApp, c *client, members []
 	return w, w.server.client(t, w.key, 16), members
 }
 
-// write has people write once each, 16 at a time, and waits until all is stored.
+// write lets people write, 16 at a time, and waits until all messages are stored.
 func (w *whatsApp) write(t *testing.T, c *client, people int, from func(int) string, times int) {
 	t.Helper()
 	want := c.unread(t) + people*times
@@ -84,7 +84,7 @@ func (w *whatsApp) write(t *testing.T, c *client, people int, from func(int) str
 			}
 		}
 	})
-	for most, n := -1, 0; n < want; { // however many there are, they keep coming
+	for most, n := -1, 0; n < want; { // wait as long as the number still grows
 		waitFor(t, "more messages to be stored", func() bool {
 			n = c.unread(t)
 			return n > most
@@ -139,8 +139,8 @@ func closeAll(t testing.TB, c *client) {
 	}
 }
 
-// TestPolicyOfNodes: however many write at once, and to which node, the policy gives out
-// conversations evenly, never more than it may, and answers each person once.
+// TestPolicyOfNodes: many people write at once, to all nodes. The policy assigns
+// conversations evenly, keeps its limits, and answers each person once.
 func TestPolicyOfNodes(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) { policyOfNodes(t, d.database) })
@@ -168,7 +168,7 @@ func policyOfNodes(t *testing.T, database string) {
 		return per, unassigned
 	}
 
-	// In turn: each gets the same.
+	// Round robin: each member gets the same number.
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":`+list+`}}`)
 	w.write(t, c, people, func(n int) string { return fmt.Sprintf("90531%07d", n) }, 1)
 	if per, free := loads(); free != 0 || slices.Max(per) != people/5 || slices.Min(per) != people/5 {
@@ -176,7 +176,7 @@ func policyOfNodes(t *testing.T, database string) {
 	}
 	closeAll(t, c)
 
-	// The fewest open: whoever has some already gets less.
+	// Fewest open: a member who already has some gets fewer.
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"least_open","members":["`+members[0]+`"]}}`)
 	w.write(t, c, people/10, func(n int) string { return fmt.Sprintf("90532%07d", n) }, 1)
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"least_open","members":`+list+`}}`)
@@ -186,13 +186,14 @@ func policyOfNodes(t *testing.T, database string) {
 	}
 	closeAll(t, c)
 
-	// A limit: the rest waits, and each gets one automatic reply for four messages at once.
+	// With a limit, the rest waits. A person who writes four messages at once gets one
+	// automatic reply.
 	limit := people / 10
 	c.must(t, 200, "PUT", "/policy", fmt.Sprintf(`{"assign":{"mode":"least_open","members":%s,"max_open":%d},"auto_reply":{"queued":"One moment."}}`, list, limit))
 	w.write(t, c, people, func(n int) string { return fmt.Sprintf("90534%07d", n) }, 4)
 	var per []int
 	var free int
-	waitFor(t, "all to be listed", func() bool { // an automatic reply moves a conversation up, while the list is read
+	waitFor(t, "all to be listed", func() bool { // an automatic reply moves a conversation to the top while the list is read
 		per, free = loads()
 		return free+per[0]+per[1]+per[2]+per[3]+per[4] >= people
 	})
@@ -219,7 +220,8 @@ func policyOfNodes(t *testing.T, database string) {
 		}
 	}
 
-	// Room again: those who wait are assigned, up to the limit, within 10 seconds.
+	// Once there is room, waiting conversations are assigned within 10 seconds, up to the
+	// limit.
 	started := time.Now()
 	first := c.inbox(t, "&order=waiting&assignee=none")
 	for _, row := range c.inbox(t, "&assignee="+members[0]) {
@@ -242,8 +244,8 @@ func policyOfNodes(t *testing.T, database string) {
 	}
 }
 
-// TestLeftWaiting: whatever makes somebody eligible, all who wait are assigned soon, who has
-// waited longest first.
+// TestLeftWaiting: for each cause that makes a member eligible, all waiting
+// conversations are assigned soon, the longest wait first.
 func TestLeftWaiting(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) { leaveWaiting(t, d.database) })
@@ -259,7 +261,7 @@ func leaveWaiting(t *testing.T, database string) {
 		}
 	}
 	set := func(policy string) { c.must(t, 200, "PUT", "/policy", policy) }
-	busy := map[string]bool{} // conversations that use up the capacity
+	busy := map[string]bool{} // conversations that use up the members' capacity
 	causes := []struct {
 		name          string
 		before, cause func()
@@ -341,9 +343,9 @@ func leaveWaiting(t *testing.T, database string) {
 	}
 }
 
-// The points at which a process is killed that sends an automatic reply, and how many the
-// customer gets: from the claim until the provider has it, nobody knows, so nobody sends
-// it again.
+// The steps at which a process that sends an automatic reply is killed, and how many
+// replies the customer gets. From the claim until the provider has the reply, the
+// outcome is unknown, so no process sends it again.
 var autoReplyFaults = []struct {
 	point string
 	sent  int
@@ -351,8 +353,8 @@ var autoReplyFaults = []struct {
 	{"in-job", 0}, {"after-job", 1}, {"in-claim", 1}, {"after-claim", 0}, {"calling", 0}, {"taken", 1}, {"in-done", 1}, {"after-done", 1},
 }
 
-// TestAutoReplyOnce kills processes that send an automatic reply, at each point. Another
-// process goes on, and the customer never gets two.
+// TestAutoReplyOnce kills processes that send an automatic reply, at each step. Another
+// process continues, and the customer never gets two replies.
 func TestAutoReplyOnce(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, in deployment) {
@@ -376,7 +378,7 @@ func repliesOnce(t *testing.T, in deployment) {
 	})
 	for round := range *policyKills {
 		for i, f := range autoReplyFaults {
-			if in.database != "" && *policyKills == 1 && !strings.HasPrefix(f.point, "in-") { // the steps are the same
+			if in.database != "" && *policyKills == 1 && !strings.HasPrefix(f.point, "in-") { // the steps are the same as with SQLite
 				continue
 			}
 			number := fmt.Sprintf("90533%03d%02d77", round, i)
@@ -393,7 +395,7 @@ func repliesOnce(t *testing.T, in deployment) {
 	}
 }
 
-// withNode has a process work while do runs.
+// withNode runs a working process while do runs.
 func withNode(t *testing.T, dir string, do func(*node)) {
 	t.Helper()
 	n, err := newNode(dir, sendFault{})
@@ -414,8 +416,8 @@ func withNode(t *testing.T, dir string, do func(*node)) {
 	do(n)
 }
 
-// goOn ends the leases of processes that are dead, and waits until all is sent that they
-// have left.
+// goOn ends the leases of dead processes, and waits until all replies that they left are
+// sent.
 func (n *node) goOn(t *testing.T, ws desk.ID) {
 	t.Helper()
 	waitFor(t, "the automatic replies to be sent", func() bool {
@@ -426,7 +428,8 @@ func (n *node) goOn(t *testing.T, ws desk.ID) {
 		for _, at := range attempts {
 			n.lapse(t, desk.Principal{Settings: &desk.Settings{Workspace: desk.Workspace{ID: ws}}}, at.Key)
 		}
-		// A job with a lease is far ahead for one who waits for nothing.
+		// If the longest wait is zero, a job with a lease counts as impossibly far ahead, so
+		// it is due.
 		if _, err := n.store.TakeAutoReply(t.Context(), ws, 0, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -438,7 +441,8 @@ func (n *node) goOn(t *testing.T, ws desk.ID) {
 	})
 }
 
-// hearMain is a process that hears a customer, answers automatically, and is killed.
+// hearMain is the main function of a process that receives a message, answers
+// automatically, and is killed.
 func hearMain(call faultCall) int {
 	n, err := newNode(call.Dir, sendFault{point: call.Hears, how: "kill"})
 	if err != nil {

@@ -25,24 +25,24 @@ var (
 	attackFor      = flag.Duration("attack-for", time.Second, "how long TestAttacks measures a neighbour beside each attack, at least; see -attack-strength")
 )
 
-// What a neighbour of an attacker may wait for each of its calls.
+// How long a neighbour of an attacker may wait for each of its calls.
 const (
 	neighbourP99     = 250 * time.Millisecond
 	neighbourSlowest = 2 * time.Second
 )
 
-// An attack is load that one workspace, or nobody at all, puts on a server. begin begins it
-// and returns; a neighbour is measured from before begin until stop is called.
+// An attack is a load on a server, from one workspace or without any. begin starts it
+// and returns. A neighbour is measured from before begin until stop is called.
 type attack struct {
 	name    string
 	serve   []string          // flags of the server
-	handles int               // how many file handles the server may have; 0: what the system allows
-	prepare func(a *attacked) // what is made before the neighbour is measured; nil: nothing
+	handles int               // how many file handles the server may have; 0: the system's limit
+	prepare func(a *attacked) // runs before the neighbour is measured; nil: nothing
 	begin   func(a *attacked) (stop func())
-	beside  func(a *attacked) // what else must hold while the attack runs; nil: nothing
+	beside  func(a *attacked) // checks something else while the attack runs; nil: nothing
 }
 
-// attacks are what TestAttacks runs, one after the other. Counts are those of strength 1.
+// attacks are the attacks of TestAttacks, in order. Counts are for strength 1.
 var attacks = []attack{
 	{name: "sign_ins_with_long_e-mails", begin: func(a *attacked) func() {
 		form := url.Values{"email": {"a@" + ideographs(60_000) + ".com"}, "password": {rightPassword}}.Encode()
@@ -123,10 +123,10 @@ var attacks = []attack{
 // ofKey is how many streams each key of streams_of_events has.
 const ofKey = 16
 
-// formHeader is the begin of a form that a browser sends, after its first line.
+// formHeader is the beginning of a browser's form request, after its first line.
 const formHeader = "Host: parley\r\nConnection: close\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
-// ideographs are so many Chinese characters, as different as there are.
+// ideographs returns n Chinese characters, with as many different ones as possible.
 func ideographs(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -135,11 +135,11 @@ func ideographs(n int) string {
 	return b.String()
 }
 
-// mostFiles is how many bytes the files of the attacker's workspace may have.
+// mostFiles limits the bytes of files in the attacker's workspace.
 const mostFiles = 100_000_000
 
-// fills uploads files of 20 MB, each another one, for as long as it is let. The workspace
-// keeps no more than its limit.
+// fills uploads files of 20 MB, all different, until it is stopped. The workspace keeps
+// no more than its limit.
 func fills(a *attacked) (stop func()) {
 	const size = 20_000_000
 	var files atomic.Int64
@@ -169,10 +169,10 @@ func fills(a *attacked) (stop func()) {
 
 var filesHave = regexp.MustCompile(`(?m)^parley_media_bytes (.*)$`)
 
-// pings has clients ping an endpoint that never answers, and leave after a tenth of a second:
-// at strength 2 about 500 a second.
+// pings makes clients ping an endpoint that never answers, and leave after a tenth of a
+// second. At strength 2 these are about 500 a second.
 func pings(a *attacked) (stop func()) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections to it are never accepted
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -190,9 +190,9 @@ func pings(a *attacked) (stop func()) {
 	}
 }
 
-// TestAttacks: beside each attack, a neighbour in another workspace is answered, and the
-// server takes no more memory than it may. At strength 1 and above, the neighbour's waits
-// are judged, too.
+// TestAttacks: during each attack, a neighbour in another workspace gets responses, and
+// the server stays within its memory. At strength 1 and above, the neighbour's waits are
+// checked too.
 func TestAttacks(t *testing.T) {
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
@@ -201,16 +201,16 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// An attacked is a server with two workspaces: that of the attacker, which it embeds, and
-// that of a neighbour.
+// An attacked is a server with two workspaces: the attacker's, which is embedded, and a
+// neighbour's.
 type attacked struct {
 	*team
 	*server
-	mallory   signedIn // of the attacker's workspace
+	mallory   signedIn // a member of the attacker's workspace
 	neighbour *team
-	members   []signedIn // of the neighbour's workspace, each with a password
-	list      string     // the path of a list of 31 KB of the neighbour
-	batch     string     // a body of 22 KB of the neighbour
+	members   []signedIn // members of the neighbour's workspace, each with a password
+	list      string     // the path of a list of the neighbour, of 31 KB
+	batch     string     // a body of the neighbour, of 22 KB
 	leaver    string     // the member of the attacker's workspace who is removed
 	keys      []string   // further keys of the attacker's workspace
 }
@@ -228,7 +228,7 @@ func (m *team) signsIn(name string) signedIn {
 	return signedIn{m.visitor(name, 0), name, id}
 }
 
-// cookie is the header with the member's session.
+// cookie returns the header with the member's session.
 func (s signedIn) cookie(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(s.url)
@@ -245,7 +245,7 @@ func (s signedIn) cookie(t testing.TB) string {
 // The calls of a neighbour.
 const (
 	signInEvery    = 200 * time.Millisecond
-	triesOfMember  = 2  // so that the throttle of sign-ins has no part in it, even if two e-mails share their place there
+	triesOfMember  = 2  // few, so that the throttle of sign-ins does not interfere, even if two e-mails share a place in it
 	triesOfAddress = 15 // the same
 	leastCalls     = 3
 )
@@ -262,7 +262,7 @@ func newAttacked(t *testing.T, dir string, flags []string, attack attack) *attac
 	a.server = serveHandles(t, attack.handles, append(append([]string{"--data", dir}, flags...), attack.serve...)...)
 	a.nodes, a.neighbour.nodes = []*server{a.server}, []*server{a.server}
 	a.mallory = a.signsIn("Mallory")
-	for n := range 1 + 2*int(*attackFor/signInEvery)/triesOfMember { // on a slow machine an attack takes longer than attackFor
+	for n := range 1 + 2*int(*attackFor/signInEvery)/triesOfMember { // on a slow machine, an attack takes longer than attackFor
 		m := a.neighbour.signsIn(fmt.Sprintf("Neighbour%d", n))
 		m.mustPost(t, 303, "/me/password", url.Values{"member": {m.id}, "password": {rightPassword}})
 		a.members = append(a.members, m)
@@ -280,8 +280,8 @@ func newAttacked(t *testing.T, dir string, flags []string, attack attack) *attac
 	return a
 }
 
-// serveHandles is serve for a server with a number of file handles; 0: as many as this process
-// may have.
+// serveHandles is like serve, for a server with a limit of file handles; 0: the limit of
+// this process.
 func serveHandles(t testing.TB, handles int, args ...string) *server {
 	t.Helper()
 	if handles == 0 {
@@ -294,7 +294,7 @@ func serveHandles(t testing.TB, handles int, args ...string) *server {
 	return s
 }
 
-// of is a count at the strength that was asked for, at least 1.
+// of scales a count to the chosen strength, to at least 1.
 func (a *attacked) of(count int) int { return max(1, int(float64(count)**attackStrength)) }
 
 // run measures the neighbour while the attack runs.
@@ -370,13 +370,14 @@ func (a *attacked) run(attack attack) {
 	for _, one := range calls {
 		p99, slowest := percentile(one.took, 99), percentile(one.took, 100)
 		t.Logf("a neighbour's %-7s %4d times: p50 %v, p99 %v, max %v", one.name, len(one.took), percentile(one.took, 50).Round(time.Microsecond), p99.Round(time.Microsecond), slowest.Round(time.Microsecond))
-		if *attackStrength >= 1 && (p99 > neighbourP99 || slowest > neighbourSlowest) { // beside other tests, times say nothing
+		if *attackStrength >= 1 && (p99 > neighbourP99 || slowest > neighbourSlowest) { // while other tests run, times prove nothing
 			t.Errorf("a neighbour's %s: p99 %v, want at most %v; max %v, want at most %v", one.name, p99, neighbourP99, slowest, neighbourSlowest)
 		}
 	}
 }
 
-// cpu is the processor time that a process has used; 0 where the system does not tell.
+// cpu returns the processor time that a process has used; 0 where the system does not
+// report it.
 func (p *process) cpu(t testing.TB) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
@@ -388,7 +389,7 @@ func (p *process) cpu(t testing.TB) time.Duration {
 		t.Fatalf("%v: %s", err, stat)
 	}
 	var ticks time.Duration
-	for _, field := range fields[11:13] { // in user and in system mode
+	for _, field := range fields[11:13] { // in user mode and in system mode
 		n, err := strconv.Atoi(field)
 		if err != nil {
 			t.Fatal(err)
@@ -398,8 +399,8 @@ func (p *process) cpu(t testing.TB) time.Duration {
 	return ticks * 10 * time.Millisecond
 }
 
-// signIn signs in as one of the neighbour's members, from one of many addresses. The throttle
-// of sign-ins lets it.
+// signIn signs in as one of the neighbour's members, from one of many addresses, so that
+// the throttle of sign-ins allows it.
 func (a *attacked) signIn(n int) error {
 	m := a.members[n/triesOfMember%len(a.members)]
 	from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(n/triesOfAddress/250), byte(1+n/triesOfAddress%250))}
@@ -426,8 +427,9 @@ func (a *attacked) longAttributes() {
 	}
 }
 
-// formOf is a request of the attacker's member with the begin of a form: with its fields and the
-// begin of a file, or, for member "", with the begin of a field.
+// formOf returns the beginning of a form request of the attacker's member: with its
+// fields and the beginning of a file, or, if member is "", with the beginning of a
+// field.
 func (a *attacked) formOf(request, member string) string {
 	body := "--x\r\nContent-Disposition: form-data; name=\"reply\"\r\n\r\n"
 	if member != "" {
@@ -436,7 +438,7 @@ func (a *attacked) formOf(request, member string) string {
 	return request + " HTTP/1.1\r\nHost: parley\r\nSec-Fetch-Site: same-origin\r\nCookie: " + a.mallory.cookie(a.t) + "\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n" + body
 }
 
-// trickle makes requests on n connections, and then sends a byte of their bodies every 9 s.
+// trickle makes requests on n connections, and then sends a byte of each body every 9 s.
 func (a *attacked) trickle(n int, request string) (stop func()) {
 	return a.connections(n, 4096, request, func(ctx context.Context, c net.Conn) {
 		tick := time.NewTicker(9 * time.Second)
@@ -454,11 +456,11 @@ func (a *attacked) trickle(n int, request string) (stop func()) {
 	})
 }
 
-// unreadFor is how long a connection that is not read stays, on average, before it is opened
-// anew.
+// unreadFor is how long a connection that is not read is kept, on average, before it is
+// replaced.
 const unreadFor = 5 * time.Second
 
-// unread makes requests on n connections, and does not read their answers.
+// unread makes requests on n connections, and does not read the responses.
 func (a *attacked) unread(n int, request string) (stop func()) {
 	return a.connections(n, 4096, request, func(ctx context.Context, _ net.Conn) {
 		select {
@@ -468,15 +470,15 @@ func (a *attacked) unread(n int, request string) (stop func()) {
 	})
 }
 
-// read makes requests on n connections, and reads their answers to the end.
+// read makes requests on n connections, and reads the responses to the end.
 func (a *attacked) read(n int, request string) (stop func()) {
 	return a.connections(n, 64<<10, request, func(_ context.Context, c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 }
 
-// connections keeps n connections busy until stop is called: each makes a request, is used, and
-// opened anew a while after that ends. It returns once each has made its first request. At most
-// a thousand a second are opened: more would be an attack on the machine, which runs this test,
-// too.
+// connections keeps n connections busy until stop is called. Each connection makes a
+// request, is passed to use, and is replaced a while after use returns. connections
+// returns once each connection has made its first request. It opens at most a thousand
+// connections a second: more would slow down the machine, which also runs this test.
 func (a *attacked) connections(n, buffer int, request string, use func(context.Context, net.Conn)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	pause := max(100*time.Millisecond, time.Duration(n)*time.Millisecond)
@@ -490,7 +492,7 @@ func (a *attacked) connections(n, buffer int, request string, use func(context.C
 		if err := c.(*net.TCPConn).SetReadBuffer(buffer); err != nil {
 			a.t.Error(err)
 		}
-		_, _ = io.WriteString(c, request) // a server that hangs up is a server that defends itself
+		_, _ = io.WriteString(c, request) // the server may close the connection to defend itself
 		return c
 	}
 	first.Add(n)

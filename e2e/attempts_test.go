@@ -11,9 +11,9 @@ import (
 
 var releasedTwice = flag.Int("released-twice", 8, "how many attempts in doubt TestReleasedTwice has, each of which two nodes settle at once")
 
-// TestReleasedTwice: two nodes settle each attempt in doubt at the same time, in the same
-// way or otherwise. One decision counts, both callers learn of it, and the message is stored
-// once or not at all.
+// TestReleasedTwice: two nodes settle each attempt in doubt at the same time, in the
+// same way or in different ways. One decision counts, both callers are told of it, and
+// the message is stored at most once.
 func TestReleasedTwice(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestReleasedTwice(t *testing.T) {
 		}
 		releaseTwice(t, nodes[0].client(t, key, 8), settle)
 	})
-	t.Run("sqlite", func(t *testing.T) { // where a command is the other process
+	t.Run("sqlite", func(t *testing.T) { // with SQLite, the other process is a command
 		t.Parallel()
 		d := deployment{dir: newDir(t)}
 		ws, key := d.workspace(t)
@@ -39,7 +39,7 @@ func TestReleasedTwice(t *testing.T) {
 			switch r := parley(t, nil, "attempt", "release", id, how, "--data", d.dir); {
 			case r.code == 0:
 				return http.StatusOK, ""
-			case strings.Contains(r.stderr, "no unsettled attempt"): // it came late
+			case strings.Contains(r.stderr, "no unsettled attempt"): // the other decision came first
 				return 0, ""
 			default:
 				return http.StatusConflict, r.stderr

@@ -20,19 +20,21 @@ var (
 	consoleVisible = flag.Int("console-visible", 10, "of how many tabs of TestAudience one is visible; hidden ones fetch nothing")
 )
 
-// judgesAudience tells whether TestAudience judges, so nothing else may run beside it.
+// judgesAudience tells whether TestAudience checks times. Then no other test may run at
+// the same time.
 func judgesAudience() bool { return *consoleStreams >= 100 }
 
 const (
 	tabsOfMember  = 15                     // a member may have one more
 	messagePause  = 50 * time.Millisecond  // between two messages of customers
-	maxFragment   = 500 * time.Millisecond // 99 of 100
-	watchedThings = 60                     // conversations that customers write to
+	maxFragment   = 500 * time.Millisecond // for 99 of 100
+	watchedThings = 60                     // how many conversations customers write to
 )
 
-// TestAudience: tabs of the console, each with its stream, show the inbox while customers
-// write; those that are visible fetch it again. It measures how long they wait for what they fetch, and compares the rate of
-// writes with the rate without them, turn by turn.
+// TestAudience: tabs of the console, each with its stream, show the inbox while
+// customers write. Visible tabs fetch the inbox again. The test measures how long these
+// fetches take, and compares, turn by turn, the rate of writes with the rate without
+// tabs.
 func TestAudience(t *testing.T) {
 	if !judgesAudience() {
 		t.Parallel()
@@ -106,18 +108,18 @@ func ratiosOf(rates, others []float64) (list []float64) {
 	return list
 }
 
-// An audience is members with tabs of the console.
+// An audience has members with tabs of the console.
 type audience struct {
 	t        *testing.T
 	team     *team
 	members  []*visitor
-	customer filled // the form as whom customers write, without its action
+	customer filled // the form with which members write as the customer, without its action
 	ids      []string
 	index    map[string]int
 	sent     []atomic.Int64 // when a customer last wrote to a conversation, in ns; 0: not yet
 }
 
-// fill makes the members, and conversations of which some are theirs.
+// fill makes the members, and conversations, some of which are assigned to them.
 func (a *audience) fill() {
 	t, m := a.t, a.team
 	for n := range (*consoleStreams + tabsOfMember - 1) / tabsOfMember {
@@ -151,7 +153,7 @@ func (a *audience) fill() {
 	}
 }
 
-// A tally is what tabs have measured.
+// A tally has the measured times of tabs.
 type tally struct {
 	told, waited []time.Duration
 	statuses     map[int]int
@@ -166,7 +168,7 @@ type seat struct {
 	tally
 }
 
-// so returns what was measured up to now; now ends the tabs and returns all.
+// so returns the tally up to now. now ends the tabs and returns the whole tally.
 func (s *seat) so() tally {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +181,7 @@ func (s *seat) now() tally {
 	return s.so()
 }
 
-// sit opens tabs, each with its stream, and then lets customers write.
+// sit opens tabs, each with its stream. Then customers write.
 func (a *audience) sit(tabs int) *seat {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
@@ -193,7 +195,7 @@ func (a *audience) sit(tabs int) *seat {
 		stream := w.request("/live", "stream", "")
 		answer, err := transport.RoundTrip(stream)
 		for begun := time.Now(); err == nil && answer.StatusCode == http.StatusTooManyRequests && time.Since(begun) < patience; time.Sleep(10 * time.Millisecond) {
-			_ = answer.Body.Close() // the server has yet to notice that the tabs before these have left
+			_ = answer.Body.Close() // the server has not yet noticed that the earlier tabs are closed
 			answer, err = transport.RoundTrip(stream)
 		}
 		if err != nil || answer.StatusCode != http.StatusOK {
@@ -228,7 +230,7 @@ func (a *audience) sit(tabs int) *seat {
 	return s
 }
 
-// A watcher is one tab, as the script makes it.
+// A watcher behaves like the script in one tab.
 type watcher struct {
 	*seat
 	ctx   context.Context
@@ -281,7 +283,7 @@ func (w *watcher) listen(body io.ReadCloser) {
 	}
 }
 
-// renew fetches the regions of the page when they are stale: at once, then once a second.
+// renew fetches the stale regions of the page: at once, then once a second.
 func (w *watcher) renew() {
 	etag := ""
 	for {

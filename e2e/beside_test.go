@@ -2,8 +2,8 @@ package e2e_test
 
 import "testing"
 
-// TestBeside: in a window of 768 and 1024 pixels and on a phone, the person is beside the
-// thread, and one field is changed there without leaving it.
+// TestBeside: in windows of 768 and 1024 pixels and on a phone, the person is shown
+// beside the thread, and a field can be changed without leaving it.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)

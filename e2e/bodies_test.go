@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// heldOpen sends requests that never end, over connections of their own: a header, then a
-// part of the body that it announces. Whoever has been answered is counted by status.
+// A heldOpen has requests that never end, each on its own connection: a header, and a
+// part of the announced body. Responses are counted by status.
 type heldOpen struct {
 	t     *testing.T
 	conns []net.Conn
@@ -22,7 +22,7 @@ type heldOpen struct {
 	codes map[int]int
 }
 
-// hold opens n connections. header has no end of line.
+// hold opens n connections. header is without an end of line.
 func (s *server) hold(t *testing.T, n int, request, header string, announced, sent int) *heldOpen {
 	t.Helper()
 	h := &heldOpen{t: t, codes: map[int]int{}}
@@ -35,7 +35,7 @@ func (s *server) hold(t *testing.T, n int, request, header string, announced, se
 		if _, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: parley\r\n%s\r\nContent-Length: %d\r\n\r\n", request, header, announced); err != nil {
 			t.Fatal(err)
 		}
-		h.wg.Go(func() { _, _ = io.Copy(c, io.LimitReader(spaces{}, int64(sent))) }) // as far as the server takes it
+		h.wg.Go(func() { _, _ = io.Copy(c, io.LimitReader(spaces{}, int64(sent))) }) // until the server stops reading
 		h.wg.Go(func() {
 			if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
 				answer.Body.Close()
@@ -48,7 +48,7 @@ func (s *server) hold(t *testing.T, n int, request, header string, announced, se
 	return h
 }
 
-// end closes the connections, and returns how many were answered with which status.
+// end closes the connections, and returns the number of responses by status.
 func (h *heldOpen) end() map[int]int {
 	for _, c := range h.conns {
 		c.Close()
@@ -57,7 +57,7 @@ func (h *heldOpen) end() map[int]int {
 	return h.codes
 }
 
-// spaces are JSON that never begins.
+// spaces is an endless stream of spaces, before any JSON.
 type spaces struct{}
 
 func (spaces) Read(b []byte) (int, error) {
@@ -67,7 +67,7 @@ func (spaces) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// large sends batches of n KiB, one after the other, that must be stored.
+// large sends batches of n KiB one after the other. All must be stored.
 func (c *client) large(t *testing.T, rounds, n int) (slowest time.Duration) {
 	t.Helper()
 	for range rounds {
@@ -79,8 +79,8 @@ func (c *client) large(t *testing.T, rounds, n int) (slowest time.Duration) {
 	return slowest
 }
 
-// TestMemoryOfBodies: requests that announce or hold large bodies take no more memory than there
-// is for them, and others are served beside them, with large bodies too.
+// TestMemoryOfBodies: requests that announce or hold large bodies use no more memory
+// than is reserved for them. Meanwhile other requests succeed, also with large bodies.
 func TestMemoryOfBodies(t *testing.T) {
 	batch, callback := "POST /v1/contacts/batch", "POST /hooks/whatsapp/0196f2a0-0000-7000-8000-000000000000"
 	for _, c := range []struct {

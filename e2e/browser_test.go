@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// chromium is the one browser of all tests, which the first of them starts.
+// chromium is the browser that all tests share. The first test starts it.
 var chromium = sync.OnceValues(func() (context.Context, error) {
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -34,8 +34,8 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 		return nil, errNoBrowser
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
-		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // hosts that are not secure, unlike localhost
-		chromedp.Flag("ignore-certificate-errors", true))             // of proxies that tests start
+		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // hosts without a secure context, unlike localhost
+		chromedp.Flag("ignore-certificate-errors", true))             // certificates of proxies that tests start
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -47,7 +47,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 
 var errNoBrowser = errors.New("install chromium to run this test")
 
-// stopChromium is called when all tests are done.
+// stopChromium is called after all tests.
 var stopChromium = func() {}
 
 // A tab is a page of the browser.
@@ -60,8 +60,8 @@ type tab struct {
 	reports []string // violations of the policy, exceptions, dialogs
 }
 
-// newTab opens a tab with cookies of its own. The test fails if anything in it violates
-// the Content-Security-Policy, throws, or opens a dialog of the browser.
+// newTab opens a tab with its own cookies. The test fails if the tab violates the
+// Content-Security-Policy, throws an exception, or opens a dialog of the browser.
 func newTab(t testing.TB, url string) *tab {
 	t.Helper()
 	return openTab(t, url, chromedp.WithNewBrowserContext())
@@ -119,7 +119,7 @@ func (b *tab) hear(event any) {
 	}
 }
 
-// do runs steps, in a bounded time.
+// do runs steps, with a time limit.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if len(steps) == 0 {
@@ -132,7 +132,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// place says where the tab is, for failures.
+// place describes where the tab is, for failures.
 func (b *tab) place() string {
 	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
 	defer cancel()
@@ -164,7 +164,7 @@ func look[T any](b *tab, script string) T {
 	return v
 }
 
-// wait waits until a JavaScript condition holds, also in the next page.
+// wait waits until a JavaScript condition is true, also across a page load.
 func (b *tab) wait(condition string) {
 	b.t.Helper()
 	for stop := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// A client calls one server's API over connections that it keeps open. Unlike
-// server.call it may be used by many goroutines, so it returns errors.
+// A client calls one server's API over connections that stay open. Unlike server.call,
+// it may be used by many goroutines, so it returns errors.
 type client struct {
 	http     *http.Client
 	url, key string
 }
 
-// client returns a client that keeps so many connections.
+// client returns a client that keeps this many connections.
 func (s *server) client(t testing.TB, key string, connections int) *client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: connections}
@@ -33,14 +33,15 @@ func (s *server) client(t testing.TB, key string, connections int) *client {
 	return &client{&http.Client{Transport: transport, Timeout: patience}, s.url + "/v1", key}
 }
 
-// A reply is what a request was answered with.
+// A reply is the response to a request.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// send makes a request; a body of "" is none, and header has names and values in turn.
+// send makes a request. If body is "", it has no body. header has names and values in
+// turn.
 func (c *client) send(method, path, body string, header ...string) (reply, error) {
 	request, err := http.NewRequestWithContext(context.Background(), method, c.url+path, strings.NewReader(body))
 	if err != nil {
@@ -59,7 +60,7 @@ func (c *client) send(method, path, body string, header ...string) (reply, error
 	return reply{response.StatusCode, response.Header, answer}, err
 }
 
-// expect makes a request that is answered with one of the statuses.
+// expect makes a request whose response must have one of the statuses.
 func (c *client) expect(method, path, body string, statuses ...int) (reply, error) {
 	r, err := c.send(method, path, body)
 	if err == nil && !slices.Contains(statuses, r.status) {
@@ -68,7 +69,7 @@ func (c *client) expect(method, path, body string, statuses ...int) (reply, erro
 	return r, err
 }
 
-// must makes a request that is answered with the status, and returns the body.
+// must makes a request whose response must have the status, and returns the body.
 func (c *client) must(t testing.TB, status int, method, path, body string) []byte {
 	t.Helper()
 	r, err := c.expect(method, path, body, status)
@@ -78,7 +79,7 @@ func (c *client) must(t testing.TB, status int, method, path, body string) []byt
 	return r.body
 }
 
-// A contact is what these tests read of one.
+// A contact has the fields that these tests read.
 type contact struct {
 	ID         string `json:"id"`
 	ExternalID string `json:"external_id"`
@@ -86,7 +87,7 @@ type contact struct {
 	UpdatedAt  string `json:"updated_at"`
 }
 
-// decode reads an answer's body; one that can't be read is a mistake of the server.
+// decode reads a response's body. A body that can't be read is a fault of the server.
 func decode[T any](t testing.TB, body []byte) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(body, &v); err != nil {
@@ -95,13 +96,13 @@ func decode[T any](t testing.TB, body []byte) (v T) {
 	return v
 }
 
-// contactOf reads an answer that holds one contact.
+// contactOf reads a response with one contact.
 func contactOf(t testing.TB, body []byte) contact {
 	t.Helper()
 	return decode[struct{ Data contact }](t, body).Data
 }
 
-// contacts follows the cursors of GET /contacts to the end.
+// contacts reads all pages of GET /contacts.
 func (c *client) contacts(t testing.TB) (all []contact) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -130,7 +131,7 @@ func (c *client) contacts(t testing.TB) (all []contact) {
 // A summary counts a batch's rows.
 type summary struct{ Total, Created, Updated, Deleted, Assigned, Errors int }
 
-// upserts is the body of a batch that upserts the contacts, each given in JSON.
+// upserts returns a batch that upserts the contacts, which are given as JSON.
 func upserts(contacts []string) string {
 	rows := make([]string, len(contacts))
 	for i, data := range contacts {
@@ -139,13 +140,13 @@ func upserts(contacts []string) string {
 	return `{"operations":[` + strings.Join(rows, ",") + `]}`
 }
 
-// summaryOf reads a batch's answer.
+// summaryOf reads the response to a batch.
 func summaryOf(t testing.TB, body []byte) summary {
 	t.Helper()
 	return decode[struct{ Summary summary }](t, body).Summary
 }
 
-// together runs f so many times at once and waits until all have returned.
+// together runs f n times at once, and waits until all have returned.
 func together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -156,7 +157,7 @@ func together(n int, f func(i int)) {
 
 var seedFlag = flag.Uint64("seed", 0, "the seed of what campaigns draw at random; 0 for a new one")
 
-// newSeed returns the seed of a campaign and says which it is.
+// newSeed returns the seed of a campaign, and logs it.
 func newSeed(t testing.TB) uint64 {
 	t.Helper()
 	seed := *seedFlag
@@ -170,7 +171,8 @@ func newSeed(t testing.TB) uint64 {
 // random returns one of a seed's streams.
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
 
-// percentile returns the duration that p of 100 do not exceed. It sorts them.
+// percentile returns the duration that p of 100 durations do not exceed. It sorts the
+// durations.
 func percentile(of []time.Duration, p int) time.Duration {
 	if len(of) == 0 {
 		return 0

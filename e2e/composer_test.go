@@ -12,13 +12,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// An uploadCutter passes connections on, and cuts those that send much while it is set to.
+// An uploadCutter forwards connections. While it is set to cut, it cuts connections that
+// send much.
 type uploadCutter struct {
 	net.Listener
 	cuts atomic.Bool
 }
 
-// cutUploadsAfter is after how many bytes a connection is cut.
+// cutUploadsAfter is how many bytes a connection may send before it is cut.
 const cutUploadsAfter = 1 << 20
 
 func newUploadCutter(t *testing.T, to string) *uploadCutter {
@@ -57,8 +58,8 @@ func (c *uploadCutter) pass(in net.Conn, to string) {
 	}
 }
 
-// TestComposer: a member answers in the browser. What was typed stays: as a draft, when the
-// window closes, and when an upload is cut off; and it is gone once it is sent, and after
+// TestComposer: a member answers in the browser. Typed text is kept as a draft, when the
+// window closes, and when an upload is cut off. It is gone once it is sent, and after
 // signing out.
 func TestComposer(t *testing.T) {
 	t.Parallel()
@@ -92,15 +93,15 @@ func TestComposer(t *testing.T) {
 		return decode[struct{ Data struct{ Unread int } }](t, api.must(t, 200, "GET", "/conversations/"+id+"/state", ""))
 	}
 
-	// What is seen is read.
+	// Visible messages are marked as read.
 	ready(talk)
 	waitFor(t, "the mark", func() bool { return state(talk).Data.Unread == 0 })
 	b.wait(`!document.querySelector("form[data-read]")`)
 
-	// A saved reply, with keys only.
+	// A saved reply, with the keyboard only.
 	b.press("r")
 	b.wait(`document.activeElement.id === "f-reply"`)
-	look[string](b, `document.querySelector("#f-reply").value = ""`) // the test's keys are typed even where the page has used them
+	look[string](b, `document.querySelector("#f-reply").value = ""`) // the test's keys are typed into the field even if the page has used them
 	b.press("/")
 	b.wait(`document.activeElement.id === "f-snippets" && document.querySelector("#saved [role=option][aria-selected=true]")`)
 	b.press("hou")
@@ -108,7 +109,7 @@ func TestComposer(t *testing.T) {
 	b.enter()
 	b.wait(`document.querySelector("#f-reply").value === "Hi Rosa, we open at nine. Mei" && document.activeElement.id === "f-reply"`)
 
-	// A draft stays with its conversation, and is gone once it is sent.
+	// A draft belongs to its conversation, and is deleted once it is sent.
 	other := writes("+34612555778", 0)
 	ready(other)
 	if text := typed(); text != "" {
@@ -125,7 +126,7 @@ func TestComposer(t *testing.T) {
 		t.Errorf("after sending, the draft is %q", text)
 	}
 
-	// An upload is cut off: text and file stay, and the second try sends them once.
+	// An upload is cut off. Text and file stay, and the second try sends them once.
 	b.fill("#f-reply", "Our price list")
 	look[bool](b, `{ const files = new DataTransfer(); files.items.add(new File(["%PDF-1.7\n", new Uint8Array(6e6)], "prices.pdf")); document.querySelector("#f-file").files = files.files; true }`)
 	c.cuts.Store(true)
@@ -142,8 +143,9 @@ func TestComposer(t *testing.T) {
 		t.Errorf("messages: %+v", list)
 	}
 
-	// The answer to the second of two files is lost. The second try sends it once, although the
-	// first file, with the text and the quote, is gone by then.
+	// The response to the second of two files is lost. The second try sends this file
+	// once, although the first file, with the text and the quote, is already gone from the
+	// form.
 	type said struct {
 		ID, Direction, Text string
 		ReplyTo             string `json:"reply_to"`
@@ -167,7 +169,8 @@ func TestComposer(t *testing.T) {
 		t.Errorf("two files became %+v", list[:len(list)-len(before)])
 	}
 
-	// The provider takes none now: the reason is told, and no file is stored once more.
+	// The provider refuses the file: the reason is shown, and the file is not stored a
+	// second time.
 	refused := writes("+34612550002", 0)
 	ready(refused)
 	look[bool](b, `{ const files = new DataTransfer(); for (const name of ["three.txt", "four.txt"]) files.items.add(new File([name], name, { type: "text/plain" })); document.querySelector("#f-file").files = files.files; true }`)
@@ -180,7 +183,7 @@ func TestComposer(t *testing.T) {
 		t.Errorf("files: %s", list)
 	}
 
-	// The window closes while one types.
+	// The window closes while the member types.
 	late := writes("+34612555779", 86_100*time.Second-10*time.Second)
 	ready(late)
 	b.wait(`document.querySelector(".window")`)
@@ -190,7 +193,7 @@ func TestComposer(t *testing.T) {
 		t.Errorf("the text is gone\n%s", b.place())
 	}
 
-	// Signing out takes the drafts along.
+	// Signing out deletes the drafts.
 	if n := look[int](b, "localStorage.length"); n != 1 {
 		t.Errorf("%d drafts", n)
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestControls looks at every page and state, at four widths. A toast covers no control; no
-// word of a table or a button is broken; a picture does not enlarge its words; the rail and
-// the title count alike. On a phone the bar marks More where the page is in it, and the
-// button of a long form stays in sight; on a screen that is touched, each control has 44
-// pixels.
+// TestControls checks every page and state, at four widths. A toast covers no control.
+// No word of a table or a button is broken. A picture does not enlarge its text. The
+// navigation and the title have the same count. On a phone, the bar marks More if the
+// page is listed there, and the button of a long form stays visible. On a touch screen,
+// each control has 44 pixels.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)
@@ -56,7 +56,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// wantSmallFound checks that a small control, and one under a toast, would be found.
+// wantSmallFound checks that the test would find a small control, and a control under a
+// toast.
 func wantSmallFound(b *tab) {
 	b.t.Helper()
 	b.open("/sign-in")
@@ -89,7 +90,7 @@ func wantSmallFound(b *tab) {
 	}
 }
 
-// touch says whether the screen is touched.
+// touch sets whether the screen is a touch screen.
 func (b *tab) touch(on bool) {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -98,13 +99,12 @@ func (b *tab) touch(on bool) {
 	}))
 }
 
-// controlsOf are what can be used of a page. What a label belongs to is as large as the
-// label, too.
+// controlsOf are the controls of a page. The size of a label counts for its control.
 const controlsOf = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")].filter((el) =>
 	el.checkVisibility({ visibilityProperty: true }) && !el.matches(".skip, .hidden, .hidden *, :disabled, [inert]") && el.getBoundingClientRect().width > 1)`
 
-// small lists the controls that are under 44 pixels. A link in the middle of a text is as
-// high as its line.
+// small lists the controls under 44 pixels. A link within a text may be as high as its
+// line.
 var small = fmt.Sprintf(`%s.filter((el) => !(el.matches("a, .quoting") && getComputedStyle(el).display.startsWith("inline") && [...el.parentElement.childNodes].some((n) => n.nodeType === 3 && n.data.trim())))
 	.flatMap((el) => {
 		const all = [el, ...el.labels ?? []].map((n) => n.getBoundingClientRect());
@@ -120,8 +120,8 @@ var toasted = fmt.Sprintf(`{ if (!document.querySelector(".toast")) document.doc
 		return top < bottom - 1 && over.some((t) => r.left < t.right - 1 && t.left < r.right - 1 && top < t.bottom - 1 && t.top < bottom - 1); }).map((el) => el.outerHTML.slice(0, 160)) }`, controlsOf)
 
 const (
-	// brokenWords lists the words of tables and controls that go on in a next line. What is
-	// longer than twelve letters, such as an id, may.
+	// brokenWords lists the words of tables and controls that continue on the next line.
+	// Words of more than twelve letters, such as ids, may do this.
 	brokenWords = `[...document.querySelectorAll("main :is(td, th, .pill, .btn, .tabs a, dt, legend), .rail a")].filter((el) => el.checkVisibility()).flatMap((el) => {
 		const found = [], texts = document.createTreeWalker(el, NodeFilter.SHOW_TEXT);
 		for (let n; (n = texts.nextNode()); ) for (const word of n.data.matchAll(/[\p{Script=Latin}\p{Script=Cyrillic}\p{N}_]+/gu)) {
@@ -135,20 +135,21 @@ const (
 		return found;
 	})`
 
-	// enlarged lists the pictures whose words are larger, or much smaller, than they are made.
+	// enlarged lists the pictures whose text is larger than designed, or much smaller.
 	enlarged = `[...document.querySelectorAll(".chart > svg")].map((el) => [el, el.getScreenCTM().a]).filter(([, n]) => n > 1.02 || n < 0.75)
 		.map(([el, n]) => "a picture is " + n.toFixed(2) + " times its size: " + el.ariaLabel)`
 
-	// unmarked tells whether the bar of a phone marks what has the page.
+	// unmarked tells whether the bar of a phone marks the section of the page.
 	unmarked = `{ const more = document.querySelector(".rail summary"), section = document.body.dataset.section;
 		!more || more.matches(".here") === ["sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).backgroundColor !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).backgroundColor) ? [] : ["the bar does not mark the page"] }`
 
-	// hiddenSave lists the forms that are longer than the window, begin in sight, and don't
-	// show their button.
+	// hiddenSave lists the forms that are longer than the window, begin in view, and do
+	// not show their button.
 	hiddenSave = `[...document.querySelectorAll("main form")].filter((el) => { const r = el.getBoundingClientRect(), button = el.querySelector(".btn.main:not(.no-js)")?.getBoundingClientRect();
 		return el.method === "post" && r.height > innerHeight && r.top < innerHeight / 2 && button && (button.bottom > innerHeight || button.top < 0); }).map((el) => "the button is out of sight of " + el.outerHTML.slice(0, 160))`
 
-	// miscounted tells how the title and the rail differ.
+	// miscounted describes a difference between the counts in the title and the
+	// navigation.
 	miscounted = `{ const rail = document.querySelector("#waiting b")?.textContent ?? "", title = document.title.match(/^\((\d+\+?)\) /)?.[1] ?? "";
 		!document.querySelector(".rail") || rail === title ? "" : "the rail counts " + (rail || "none") + ", the title is " + document.title }`
 )

@@ -27,11 +27,11 @@ var (
 	hangingRounds   = flag.Int("hanging-rounds", 1, "how often TestHangingEndpoints measures deliveries with and without endpoints that hang. Long run: -hanging-rounds 15 -parallel 1")
 )
 
-// delivers are the flags of servers that may post to the tests' endpoints, and try again
-// soon.
+// delivers are the flags of servers that may post to the tests' endpoints, with short
+// pauses between tries.
 var delivers = []string{"--webhook-allow", "127.0.0.0/8", "--webhook-schedule", "50ms,100ms,200ms,400ms,500ms,1s,1s,1s,1s,1s,1s,1s"}
 
-// onBothStores runs a test on an installation in SQLite, and on one in PostgreSQL.
+// onBothStores runs a test on an installation with SQLite, and on one with PostgreSQL.
 func onBothStores(t *testing.T, test func(*testing.T, deployment)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -56,7 +56,7 @@ func (s *server) webhook(t testing.TB, key, url string) (id string) {
 	return decode[struct{ Data struct{ ID string } }](t, []byte(body)).Data.ID
 }
 
-// created are the ids of the events of new contacts, in order.
+// created returns the ids of the events of new contacts, in order.
 func (s *server) created(t testing.TB, key string) (ids []string) {
 	t.Helper()
 	for _, e := range s.events(t, key, "oldest") {
@@ -67,7 +67,7 @@ func (s *server) created(t testing.TB, key string) (ids []string) {
 	return ids
 }
 
-// wantSettled waits until no delivery is pending, and wants none that failed.
+// wantSettled waits until no delivery is pending. None may have failed.
 func (s *server) wantSettled(t testing.TB, key, webhook string) {
 	t.Helper()
 	list := func(status string) string {
@@ -80,8 +80,8 @@ func (s *server) wantSettled(t testing.TB, key, webhook string) {
 	}
 }
 
-// create makes contacts by batches, over servers that may be killed. If arrived is not
-// nil, it waits while much has not arrived.
+// create makes contacts in batches, over servers that may be killed. If arrived is not
+// nil, it pauses while too many events have not arrived.
 func (l *loadedFeed) create(first, n int, arrived func() int) {
 	const batch, ahead = 20, 500
 	for from := first; from < first+n; from += batch {
@@ -98,20 +98,20 @@ func (l *loadedFeed) create(first, n int, arrived func() int) {
 	}
 }
 
-// A sink is an endpoint that notes when it accepted which event.
+// A sink is an endpoint that records which events it has accepted, and when.
 type sink struct {
 	url string
 
 	mu       sync.Mutex
-	rng      *rand.Rand // if not nil, three attempts of ten fail
-	flying   int        // attempts that are not answered yet
+	rng      *rand.Rand // if it is not nil, three of ten attempts fail
+	flying   int        // attempts without a response
 	attempts int
 	tries    map[string]int // by event
 	accepted map[string][]acceptance
 	killed   []time.Time // when servers were killed
 }
 
-// An acceptance is an answer 204.
+// An acceptance is a response 204.
 type acceptance struct {
 	at     time.Time
 	killed int // how many servers had been killed
@@ -130,7 +130,7 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.fly(1)
 	defer s.fly(-1)
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return // its server was killed
+		return // the server was killed
 	}
 	fault, pause := s.take(r.Header.Get("webhook-id"))
 	select {
@@ -156,23 +156,23 @@ func (s *sink) fly(n int) {
 	s.flying += n
 }
 
-// What a sink does with an attempt.
+// The ways in which a sink handles an attempt.
 const (
 	accepts = iota
 	refuses
 	resets
 )
 
-// take decides what happens to an attempt, after which pause. The sixth attempt of an
-// event is accepted at the latest.
+// take decides how an attempt is handled, and after which pause. At the latest, the
+// sixth attempt of an event is accepted.
 func (s *sink) take(event string) (fault int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempts++
 	s.tries[event]++
 	if s.rng != nil && s.tries[event] < 6 {
-		// One that hangs for longer than a server waits takes up a place for 15 s, so they
-		// are few, and only in campaigns; most end sooner.
+		// An attempt that hangs for longer than a server waits occupies a place for 15 s. So
+		// these are few, and only in campaigns. Most end sooner.
 		if s.attempts%500 == 0 && *deliveryKills > 3 {
 			return resets, time.Minute
 		}
@@ -196,7 +196,8 @@ func (s *sink) count() int {
 	return len(s.accepted)
 }
 
-// wait waits until so many events were accepted. It may take long, but not between two.
+// wait waits until n events are accepted. The wait may be long, but not between two
+// events.
 func (s *sink) wait(t testing.TB, n int) {
 	t.Helper()
 	for have, since := s.count(), time.Now(); have < n; time.Sleep(5 * time.Millisecond) {
@@ -209,7 +210,7 @@ func (s *sink) wait(t testing.TB, n int) {
 	}
 }
 
-// kill kills a server, and waits until nothing is left of its attempts.
+// kill kills a server, and waits until all its attempts have ended.
 func (s *sink) kill(t testing.TB, p *server) {
 	t.Helper()
 	at := time.Now()
@@ -224,8 +225,8 @@ func (s *sink) kill(t testing.TB, p *server) {
 	s.killed = append(s.killed, at)
 }
 
-// want compares what was accepted with what the feed has, and counts what came twice.
-// That happens only if a server was killed in between.
+// want compares the accepted events with those of the feed, and counts events that came
+// twice. These are allowed only if a server was killed in between.
 func (s *sink) want(t testing.TB, ids []string) (twice int) {
 	t.Helper()
 	s.mu.Lock()
@@ -255,15 +256,15 @@ func (s *sink) want(t testing.TB, ids []string) (twice int) {
 	}
 	t.Logf("%d events, %d attempts, %d kills; %d came twice, of a kill at most %d, accepted up to %v before it",
 		len(ids), s.attempts, len(s.killed), twice, most, longest)
-	if *deliveryKills > 3 && longest > 2*time.Second { // a second, and one for a machine that has other things to do
+	if *deliveryKills > 3 && longest > 2*time.Second { // one second, and another one for a busy machine
 		t.Errorf("what was accepted %v before a kill came again", longest)
 	}
 	return twice
 }
 
-// TestDeliveriesOfKilledServers: an endpoint fails three attempts of ten, and the server
-// is killed again and again. All events are accepted, and only those come twice that were
-// under way or just answered at a kill.
+// TestDeliveriesOfKilledServers: an endpoint fails three of ten attempts, and the server
+// is killed again and again. All events are accepted. An event may come twice only if
+// its attempt was running, or had just been answered, at a kill.
 func TestDeliveriesOfKilledServers(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) {
@@ -291,8 +292,8 @@ func TestDeliveriesOfKilledServers(t *testing.T) {
 	})
 }
 
-// TestDeliveriesOfNodes: of three servers one delivers, each event once. If it stops,
-// another one goes on, without repetition; if it is killed, another one goes on soon.
+// TestDeliveriesOfNodes: one of three servers delivers, each event once. If it stops,
+// another one continues without repetition. If it is killed, another one continues soon.
 func TestDeliveriesOfNodes(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -300,8 +301,8 @@ func TestDeliveriesOfNodes(t *testing.T) {
 	_, key := d.workspace(t)
 	l := &loadedFeed{t: t, key: key, nodes: []*server{d.delivering(t), d.delivering(t), d.delivering(t)}}
 	webhook := l.nodes[0].webhook(t, key, s.url)
-	// serving is the server that makes the attempts. Those that have are stopped, so it is
-	// the only one of the others that has.
+	// serving returns the server that makes the attempts. Servers that have made attempts
+	// before are stopped, so it is the only remaining one with attempts.
 	serving := func() (n int) {
 		t.Helper()
 		waitFor(t, "one server that makes attempts", func() bool {
@@ -317,8 +318,8 @@ func TestDeliveriesOfNodes(t *testing.T) {
 		l.nodes[n] = next
 	}
 	half, few := *deliveredEvents/2, *deliveredEvents/10
-	// around has something end a server while it delivers half of the events. The last few
-	// are written after that.
+	// around lets end stop a server while it delivers half of the events. The last few
+	// events are written after that.
 	around := func(first int, end func(n int)) (took time.Duration) {
 		t.Helper()
 		var writing sync.WaitGroup
@@ -344,7 +345,7 @@ func TestDeliveriesOfNodes(t *testing.T) {
 	l.nodes[0].wantSettled(t, key, webhook)
 	s.want(t, l.nodes[0].created(t, key))
 	t.Logf("%v after a kill the next event arrived", took)
-	if *deliveredEvents >= 20_000 && took > 25*time.Second { // 20 s, and some for a machine that has other things to do
+	if *deliveredEvents >= 20_000 && took > 25*time.Second { // 20 s, and some more for a busy machine
 		t.Errorf("deliveries went on after %v", took)
 	}
 }
@@ -372,15 +373,15 @@ func (s *server) metrics(t testing.TB) string {
 	return string(text)
 }
 
-// A verified is a delivery, and the secrets by which it verifies.
+// A verified is a delivery, with the secrets that verify it.
 type verified struct {
 	ID string
 	By []int
 }
 
-// TestRotation: the npm package standardwebhooks, which somebody else wrote, verifies
-// every delivery. While a secret is rotated, a receiver that has the old one accepts all,
-// and so does one that has the new one. In the end the old one signs no more.
+// TestRotation: the independent npm package standardwebhooks verifies every delivery.
+// During a rotation, a receiver with the old secret accepts all deliveries, and so does
+// one with the new secret. In the end, the old secret no longer signs.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "clients", "standardwebhooks", "receiver.mjs"))
@@ -402,7 +403,7 @@ func TestRotation(t *testing.T) {
 			t.Helper()
 			return decode[[]verified](t, ask(t, "GET", fmt.Sprint(control, from), ""))
 		}
-		var got []verified // as they arrived, with the secrets that were known
+		var got []verified // in order of arrival, with the secrets that verify them
 		arrived := func(n int) {
 			t.Helper()
 			for have := -1; have < len(got) && len(got) < n; {
@@ -426,13 +427,13 @@ func TestRotation(t *testing.T) {
 		rotate("{}")
 		writing.Wait()
 		arrived(n)
-		l.create(n, 20, nil) // these come after the rotation in any case
+		l.create(n, 20, nil) // these always come after the rotation
 		n += 20
 		arrived(n)
 		all := deliveries(0)
 
-		// Nothing comes until the receiver knows the third secret: it would be refused once
-		// the second one has ended.
+		// No event may be sent before the receiver knows the third secret. Otherwise the
+		// receiver would refuse it after the second secret has ended.
 		rotate(`{"overlap_s":1}`)
 		waitFor(t, "the end of the old secret", func() bool {
 			l.create(n, 1, nil)
@@ -478,7 +479,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// ask makes a request of a receiver.
+// ask makes a request to a receiver.
 func ask(t testing.TB, method, url, body string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -500,16 +501,16 @@ func ask(t testing.TB, method, url, body string) []byte {
 // A crowd has endpoints that hang, and a good one.
 type crowd struct {
 	mu      sync.Mutex
-	gate    chan struct{} // attempts hang until it is closed
+	gate    chan struct{} // attempts hang until this is closed
 	hanging int
-	givenUp int             // how many the server has ended
+	givenUp int             // how many attempts the server has given up
 	delays  []time.Duration // from an event to its arrival at the good endpoint
 }
 
 func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // its server has stopped
+		return // the server has stopped
 	}
 	if r.URL.Path == "/good" {
 		var event struct{ Timestamp time.Time }
@@ -538,21 +539,21 @@ func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.givenUp += n
 }
 
-// state is how many attempts hang, and how many the good endpoint has had.
+// state returns how many attempts hang, and how many the good endpoint has received.
 func (c *crowd) state() (hanging, good int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hanging, len(c.delays)
 }
 
-// TestHangingEndpoints: 32 endpoints of two workspaces never answer, with all attempts
-// that an endpoint may have. Beside them a good one gets everything, and about as fast as
-// alone.
+// TestHangingEndpoints: 32 endpoints of two workspaces never answer, with as many
+// attempts as an endpoint may have. Meanwhile a good endpoint gets all events, about as
+// fast as alone.
 func TestHangingEndpoints(t *testing.T) {
 	t.Parallel()
 	const (
 		hanging = 32
-		atOnce  = 8 // attempts of an endpoint
+		atOnce  = 8 // attempts of an endpoint at a time
 		perTurn = 100
 		pace    = 10 * time.Millisecond
 	)
@@ -589,7 +590,7 @@ func TestHangingEndpoints(t *testing.T) {
 			t.Helper()
 			waitFor(t, "all events at the good endpoint", func() bool { _, n := c.state(); return n == written[0] })
 		}
-		// turn writes events at a pace, and returns how long they took to arrive.
+		// turn writes events at a steady rate, and returns how long they took to arrive.
 		turn := func() []time.Duration {
 			t.Helper()
 			settled()

@@ -14,7 +14,7 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// demo starts parley demo and waits until it has printed all.
+// demo starts parley demo and waits until it has printed everything.
 func demo(t *testing.T, dir, lastWords string, args ...string) *process {
 	t.Helper()
 	p := launch(t, nil, append([]string{"demo", "--data", dir, "--listen", "127.0.0.1:0"}, args...)...)
@@ -32,19 +32,19 @@ func TestDemo(t *testing.T) {
 	key := regexp.MustCompile(`prl_live_\w+`).FindString(p.stdout.String())
 	base := regexp.MustCompile(`http://\S+/v1`).FindString(p.stdout.String())
 	for _, caption := range regexp.MustCompile(`(?m)^#.*$`).FindAllString(p.stdout.String(), -1) {
-		// To an interactive zsh it is no comment.
+		// In an interactive zsh, the line is not a comment.
 		if strings.ContainsAny(caption[1:], "#;'\"&|()<>*?![]{}$`\\~") {
 			t.Errorf("zsh would make something of: %s", caption)
 		}
 	}
 	messages := wantDemo(t, p, base, key)
 
-	// The lines work as they are pasted.
+	// The lines can be pasted as they are.
 	lines := regexp.MustCompile(`(?m)^\s*curl .*$`).FindAllString(p.stdout.String(), -1)
 	if len(lines) != 4 {
 		t.Fatalf("%d curl lines, want 4:\n%s", len(lines), p.stdout.String())
 	}
-	for _, line := range lines[:2] { // they work once there is a second channel, too
+	for _, line := range lines[:2] { // they also work when there is a second channel
 		if !strings.Contains(line, "channel_id") {
 			t.Errorf("this line names no channel: %s", line)
 		}
@@ -112,7 +112,7 @@ func TestDemo(t *testing.T) {
 	if found.Data.ID != person || found.Data.Name != templates.Contact.Name {
 		t.Errorf("the fourth line finds %+v, want %s", found, person)
 	}
-	// Of all that, only one message is new.
+	// All these calls have created only one message.
 	if n := wantDemo(t, p, base, key); n != messages+1 {
 		t.Errorf("there are %d messages, want one more than %d", n, messages)
 	}
@@ -121,7 +121,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("once stopped it has printed\n%s\nwant at its end %s", p.stdout.String(), want)
 	}
 
-	// Opened again it is the same.
+	// A second start changes nothing.
 	file := filepath.Join(dir, "demo.json")
 	info, err := os.Stat(file)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("opened again it has another key: %+v", again)
 	}
 
-	// The file that a release without conversations has left leads to the same key.
+	// The file of a release without conversations leads to the same key.
 	text, err := json.Marshal(map[string]string{"workspace_id": workspace, "key": key})
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
@@ -163,7 +163,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("with an older demo.json: %+v; want the same key", again)
 	}
 
-	// Without the file, as when the first start was cut short, it is completed.
+	// Without the file, as after an interrupted first start, the demo is completed.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The demo keeps to its own: it refuses a place that holds workspaces but not the demo's,
-// and opens its own again when a workspace was added to it.
+// TestDemoPlace: the demo refuses a database that has workspaces but not the demo's. It
+// opens its own again after a workspace was added.
 func TestDemoPlace(t *testing.T) {
 	t.Parallel()
 	databases := map[string][]string{"sqlite": nil, "postgres": {"--database", pgtest.Database(t)}}
@@ -206,7 +206,7 @@ func TestDemoPlace(t *testing.T) {
 	demo(t, dir, "Ctrl-C").stop(t)
 }
 
-// wantDemo checks what the demo workspace holds, and counts its messages.
+// wantDemo checks the content of the demo workspace, and counts its messages.
 func wantDemo(t *testing.T, p *process, base, key string) (messages int) {
 	t.Helper()
 	s := &server{p, strings.TrimSuffix(base, "/v1")}
@@ -270,8 +270,7 @@ func read(t *testing.T, text string, into any) {
 	}
 }
 
-// paste runs a line as a person would, or, on a machine without curl, does what it
-// says.
+// paste runs a line like a person. On a machine without curl, it makes the same request.
 func paste(t *testing.T, line string) string {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err == nil && runtime.GOOS != "windows" {

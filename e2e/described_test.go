@@ -15,13 +15,13 @@ import (
 	"parley/api/apitest"
 )
 
-// An inspector is an endpoint that holds what it gets to the API description. It refuses
-// the first try of every second event.
+// An inspector is an endpoint that compares requests with the API description. It
+// refuses the first try of every second event.
 type inspector struct {
 	*httptest.Server
 	mu    sync.Mutex
 	tries map[string]int    // by event
-	types map[string]string // of the events that it has accepted, and of pings
+	types map[string]string // of the accepted events and pings
 }
 
 func newInspector(t *testing.T) *inspector {
@@ -61,7 +61,7 @@ func newInspector(t *testing.T) *inspector {
 	return i
 }
 
-// got are the types that it has accepted.
+// got returns the types that it has accepted.
 func (i *inspector) got() (types []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -72,8 +72,8 @@ func (i *inspector) got() (types []string) {
 	return slices.Compact(types)
 }
 
-// TestDeliveriesFitTheDescription: the requests that a server makes to an endpoint, for
-// every kind of event and for a ping, are those of the description's webhooks.
+// TestDeliveriesFitTheDescription: a server's requests to an endpoint, for every kind of
+// event and for a ping, match the webhooks in the description.
 func TestDeliveriesFitTheDescription(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

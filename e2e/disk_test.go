@@ -29,8 +29,8 @@ import (
 
 const tmpfsSize, ballastSize = 12 << 20, 6 << 20
 
-// A disk that fills up while eight clients write: they get 503, reads go on, all
-// that was acknowledged is there, and once there is space so do writes.
+// TestFullDisk: the disk fills up while eight clients write. They get 503, and reads
+// continue. All acknowledged writes are kept, and once there is space, writes succeed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestFullDisk(t *testing.T) {
 			t.Logf("not run, since mounting needs root (%v): file_size_limit stands in for it", err)
 			return
 		}
-		// Lazily, since the server ends after this.
+		// A lazy unmount, because the server ends only after this.
 		t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
 		ballast := filepath.Join(small, "ballast")
 		if err := os.WriteFile(ballast, make([]byte, ballastSize), 0o600); err != nil {
@@ -72,8 +72,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// Faults that come and go under a running server. A file system can't be remounted
-// read-only while a server has files open on it, so strace plays it.
+// TestFailingDisk: faults that come and go under a running server. A file system can't
+// be remounted read-only while a server has open files on it, so strace simulates this.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	for name, inject := range map[string]string{
@@ -98,8 +98,8 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// A directory on a file system that is mounted read-only is refused with one line
-// that says so, and taken when it is writable again.
+// TestReadOnlyMount: a directory on a read-only file system is refused with one clear
+// line, and accepted once it is writable.
 func TestReadOnlyMount(t *testing.T) {
 	t.Parallel()
 	mounted := t.TempDir()
@@ -126,8 +126,8 @@ func TestReadOnlyMount(t *testing.T) {
 	f.recovers(t)
 }
 
-// While another process holds the database's lock, the writes of every workspace
-// wait a while and are refused; reads go on.
+// TestLockedDatabase: while another process holds the database's lock, the writes of
+// every workspace wait for a while and are refused. Reads continue.
 func TestLockedDatabase(t *testing.T) {
 	t.Parallel()
 	f := newFault(t, newDir(t))
@@ -160,7 +160,7 @@ func TestLockedDatabase(t *testing.T) {
 	f.recovers(t)
 }
 
-// A fault is a server that something befalls, and what it has acknowledged.
+// A fault is a server with a fault, and the contacts that it has acknowledged.
 type fault struct {
 	dir, key string
 	s        *server
@@ -185,7 +185,7 @@ func (f *fault) restart(t *testing.T) {
 	f.c = f.s.client(t, f.key, 8)
 }
 
-// note makes a contact large enough to fill a small disk soon.
+// note makes a contact large, so that a small disk fills up soon.
 var note = strings.Repeat("a long note ", 500)
 
 // create makes one contact.
@@ -203,7 +203,7 @@ func (f *fault) create(statuses ...int) (reply, error) {
 	return r, err
 }
 
-// write has clients create so many contacts each.
+// write lets clients create this many contacts each.
 func (f *fault) write(t *testing.T, clients, each int) {
 	t.Helper()
 	together(clients, func(int) {
@@ -216,8 +216,8 @@ func (f *fault) write(t *testing.T, clients, each int) {
 	})
 }
 
-// refused has eight clients write until each has met 503 so many times, and reads
-// meanwhile.
+// refused lets eight clients write until each has got this many 503 responses. Meanwhile
+// it reads.
 func (f *fault) refused(t *testing.T, times int) {
 	t.Helper()
 	together(8, func(int) {
@@ -249,8 +249,8 @@ func (f *fault) refused(t *testing.T, times int) {
 	}
 }
 
-// recovers waits until a write is taken, without a restart, and checks that all
-// that was ever acknowledged is there, also after a kill.
+// recovers waits until a write succeeds without a restart. Then it checks that all
+// acknowledged contacts exist, also after a kill.
 func (f *fault) recovers(t *testing.T) {
 	t.Helper()
 	waitFor(t, "a write to be taken", func() bool {
@@ -269,7 +269,7 @@ func (f *fault) recovers(t *testing.T) {
 	wantSound(t, f.dir)
 }
 
-// all checks that every acknowledged contact is there, and no refused one.
+// all checks that every acknowledged contact exists, and no refused one.
 func (f *fault) all(t *testing.T) {
 	t.Helper()
 	there := map[string]bool{}
@@ -283,8 +283,8 @@ func (f *fault) all(t *testing.T) {
 	}
 }
 
-// On a full disk an upload is refused, and leaves nothing; when there is space, it is
-// stored.
+// TestMediaOnAFullDisk: on a full disk, an upload is refused and leaves nothing. Once
+// there is space, it is stored.
 func TestMediaOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := t.TempDir()
@@ -331,8 +331,9 @@ func TestMediaOnAFullDisk(t *testing.T) {
 
 var fullDiskFiles = flag.Int("full-disk-files", 0, "how many files TestInboundMediaOnAFullDisk has people send; it takes half a minute or more")
 
-// While the disk is full, people send files, and others are uploaded. No message is lost,
-// no part of a file is taken for the whole, and when there is room, all come.
+// TestInboundMediaOnAFullDisk: while the disk is full, people send files, and members
+// upload files. No message is lost, and no part of a file counts as the whole file. Once
+// there is room, all files arrive.
 func TestInboundMediaOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if *fullDiskFiles == 0 {
@@ -358,7 +359,7 @@ func TestInboundMediaOnAFullDisk(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a disk of so many KiB, to which everybody may write.
+// smallDisk mounts a disk of this many KiB, to which all users may write.
 func smallDisk(t *testing.T, size int) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley-small-")
@@ -373,17 +374,18 @@ func smallDisk(t *testing.T, size int) (dir string) {
 	return dir
 }
 
-// A fullDisk is an installation that has its files on a small disk, or its database.
+// A fullDisk is an installation with its files, or its database, on a small disk.
 type fullDisk struct {
 	deployment
 	small   string
-	media   string         // where the files are, "" if they are in the database
-	cluster *pgtest.Server // that is on the small disk, or nil
-	crashes bool           // the cluster, since it can't write its log
+	media   string         // the directory of the files; "": they are in the database
+	cluster *pgtest.Server // the server on the small disk, or nil
+	crashes bool           // the cluster crashes, because it can't write its log
 	flags   []string
 }
 
-// crash has the database write to its log until it finds no room, which ends it.
+// crash makes the database write to its log until there is no room. This ends the
+// database.
 func (f fullDisk) crash(t *testing.T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), f.cluster.URL)
@@ -397,7 +399,7 @@ func (f fullDisk) crash(t *testing.T) {
 	t.Error("the database's log finds room")
 }
 
-// starts starts the database again, unless it has done so by itself.
+// starts starts the database again, if it has not restarted by itself.
 func (f fullDisk) starts(t *testing.T) {
 	t.Helper()
 	alone := true
@@ -426,7 +428,7 @@ func (f fullDisk) test(t *testing.T) {
 	w.connect(t, w.server)
 	c := w.server.client(t, w.key, 24)
 
-	// There is room for some of the files, and then for none.
+	// There is room for some of the files first, and later for none.
 	ballast := filepath.Join(f.small, "ballast")
 	fills := func(leave int64) {
 		t.Helper()
@@ -439,7 +441,7 @@ func (f fullDisk) test(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		_, _ = file.Write(make([]byte, max(0, int64(room.Bavail)*room.Bsize-leave))) // the last part may find no room
+		_, _ = file.Write(make([]byte, max(0, int64(room.Bavail)*room.Bsize-leave))) // the last part may not fit
 	}
 	fills(int64(*fullDiskFiles) * 40 << 10)
 	content := func(i int) []byte {
@@ -468,7 +470,7 @@ func (f fullDisk) test(t *testing.T) {
 				upload(i)
 			}
 			if i == *fullDiskFiles/2 {
-				fills(200 << 10) // for messages there is room, for files there is none
+				fills(200 << 10) // room for messages, but not for files
 				if f.crashes {
 					f.crash(t)
 				}
@@ -478,7 +480,7 @@ func (f fullDisk) test(t *testing.T) {
 	waitFor(t, "the storage to be full", func() bool {
 		metrics := w.server.metrics(t)
 		files := strings.Contains(metrics, `parley_media_fetches_total{result="storage"}`) && !strings.Contains(metrics, `parley_media_fetches_total{result="storage"} 0`)
-		if f.flags == nil { // the database may have no room for messages and fetches either
+		if f.flags == nil { // the database may also have no room for messages and jobs
 			files = files || strings.Contains(w.server.stderr.String(), "background work failed")
 		}
 		return files && refused.Load() > 0
@@ -529,7 +531,7 @@ func (f fullDisk) test(t *testing.T) {
 	}
 }
 
-// wantWholeFiles checks that each file has the bytes that its name says.
+// wantWholeFiles checks that each file has the hash in its name.
 func wantWholeFiles(t *testing.T, media string) {
 	t.Helper()
 	err := filepath.WalkDir(media, func(path string, d os.DirEntry, err error) error {

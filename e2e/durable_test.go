@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// trace attaches strace to the server's threads, those to come included, and
-// returns what detaches it and answers with its log. The server goes on meanwhile.
+// trace attaches strace to the server's threads, including later ones. It returns a
+// function that detaches strace and returns its log. The server runs on meanwhile.
 func (s *server) trace(t *testing.T, args ...string) (detach func() string) {
 	t.Helper()
 	if _, err := exec.LookPath("strace"); err != nil {
@@ -54,9 +54,10 @@ func (s *server) trace(t *testing.T, args ...string) (detach func() string) {
 
 var syncCall = regexp.MustCompile(`\bf(data)?sync\(`)
 
-// An answer leaves after its write is on the disk, which a kill can't show, since
-// the kernel keeps what a killed process wrote: each of many creates in a row costs
-// a sync of its own, and what changes nothing costs none.
+// TestAcknowledgedIsSynced: a response leaves only after its write is on the disk. A
+// kill can't show this, because the kernel keeps the writes of a killed process. Each of
+// many creates in a row needs its own sync, and a request that changes nothing needs
+// none.
 func TestAcknowledgedIsSynced(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -82,7 +83,7 @@ func TestAcknowledgedIsSynced(t *testing.T) {
 		}
 		return detach()
 	}
-	// The log is moved into the database now and then, which may fall into this.
+	// The log is copied into the database now and then. This may happen during the test.
 	log := quiet()
 	if syncCall.MatchString(log) {
 		log = quiet()

@@ -94,8 +94,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what should take a moment, on a machine
-// that may be busy with something else.
+// patience is how long a test waits for something that normally takes a moment, because
+// the machine may be busy.
 const patience = 30 * time.Second
 
 // binary is the program under test.
@@ -113,7 +113,7 @@ func testMain(m *testing.M) int {
 	if file := os.Getenv(bareEnv); file != "" {
 		return bareMain(file)
 	}
-	flag.Parse() // help for -h, before there is a directory that would be left
+	flag.Parse() // prints the help for -h before a directory is made that would be left behind
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
 		panic(err)
@@ -134,7 +134,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// environment is the caller's without what would steer parley, and with more.
+// environment returns the caller's environment without parley's variables, and with
+// more.
 func environment(more ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -145,10 +146,10 @@ func environment(more ...string) []string {
 	return append(env, more...)
 }
 
-// newDir names a data directory that does not exist yet.
+// newDir returns a data directory that does not exist yet.
 func newDir(t testing.TB) string { return filepath.Join(t.TempDir(), "data") }
 
-// A result is what a finished command left behind.
+// A result is the output and the exit code of a finished command.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -172,8 +173,7 @@ func runProgram(t testing.TB, program string, env []string, args ...string) resu
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// must runs a command that succeeds, with --json, and returns the object that it
-// answers.
+// must runs a command with --json, which must succeed, and returns the printed object.
 func must(t testing.TB, dir string, args ...string) map[string]any {
 	t.Helper()
 	r := parley(t, nil, append(args, "--data", dir, "--json")...)
@@ -184,7 +184,7 @@ func must(t testing.TB, dir string, args ...string) map[string]any {
 	return answer
 }
 
-// newWorkspace makes a workspace with a key that may do anything.
+// newWorkspace makes a workspace with a key that has all permissions.
 func newWorkspace(t testing.TB, dir string, args ...string) (workspace, key string) {
 	t.Helper()
 	workspace = must(t, dir, append([]string{"workspace", "create", "--name", "Test"}, args...)...)["workspace_id"].(string)
@@ -203,7 +203,7 @@ type process struct {
 	exited         chan struct{} // closed when it has ended
 }
 
-// launch starts a command. It is killed with the test if it runs on.
+// launch starts a command. It is killed at the end of the test if it still runs.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	return launchProgram(t, binary, env, args...)
@@ -218,13 +218,13 @@ func launchProgram(t testing.TB, program string, env []string, args ...string) *
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.cmd.Wait() // the state says how it ended
+		_ = p.cmd.Wait() // the state has the exit code
 	}()
 	t.Cleanup(p.kill)
 	return p
 }
 
-// kill ends the process as a power cut would, and waits until it is gone.
+// kill ends the process like a power cut, and waits until it is gone.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.exited
@@ -255,7 +255,7 @@ func (p *process) wait(t testing.TB) int {
 	}
 }
 
-// stop ends the process in good order.
+// stop stops the process cleanly.
 func (p *process) stop(t testing.TB) {
 	t.Helper()
 	p.terminate(t)
@@ -270,7 +270,7 @@ type server struct {
 	url string // http://HOST:PORT
 }
 
-// serve starts a server on a directory, on a free port, and waits until it answers.
+// serve starts a server on a directory and a free port, and waits until it answers.
 func serve(t testing.TB, dir string, args ...string) *server {
 	t.Helper()
 	return serveWith(t, nil, append([]string{"--data", dir}, args...)...)
@@ -278,7 +278,7 @@ func serve(t testing.TB, dir string, args ...string) *server {
 
 var addressField = regexp.MustCompile(` address=(\S+)`)
 
-// serveWith starts a server with an environment of its own.
+// serveWith starts a server with the given environment.
 func serveWith(t testing.TB, env []string, args ...string) *server {
 	t.Helper()
 	return serveProgram(t, binary, env, args...)
@@ -292,7 +292,7 @@ func serveProgram(t testing.TB, program string, env []string, args ...string) *s
 	return s
 }
 
-// address returns the URL that the first line of a server's log names.
+// address returns the URL in the first line of a server's log.
 func (p *process) address(t testing.TB) string {
 	t.Helper()
 	waitFor(t, "the first line of the log", func() bool { return p.ended() || strings.Contains(p.stderr.String(), "\n") })
@@ -313,7 +313,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// status asks for a page without a key; 0 means that there was no answer.
+// status requests a page without a key; 0 means that there was no response.
 func (s *server) status(t testing.TB, path string) int {
 	t.Helper()
 	answer, err := http.Get(s.url + path)
@@ -325,8 +325,8 @@ func (s *server) status(t testing.TB, path string) int {
 	return answer.StatusCode
 }
 
-// call makes a request of the API: its path is below /v1, a body of "" is none, and
-// header has names and values in turn.
+// call makes a request of the API. path is relative to /v1. If body is "", there is no
+// body. header has names and values in turn.
 func (s *server) call(t testing.TB, key, method, path, body string, header ...string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+"/v1"+path, strings.NewReader(body))
@@ -349,7 +349,7 @@ func (s *server) call(t testing.TB, key, method, path, body string, header ...st
 	return response.StatusCode, string(b)
 }
 
-// want makes a request that is answered with a status, and returns the body.
+// want makes a request whose response must have a status, and returns the body.
 func (s *server) want(t testing.TB, status int, key, method, path, body string) string {
 	t.Helper()
 	got, answer := s.call(t, key, method, path, body)
@@ -369,7 +369,7 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// A buffer is written by a process and read by the test meanwhile.
+// A buffer is written by a process while the test reads it.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

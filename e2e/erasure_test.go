@@ -30,7 +30,7 @@ import (
 
 var forgotten = flag.Int("forgotten", 12, "how many contacts TestErasureOfDeliveries deletes. Long run: -forgotten 1000")
 
-// traceOf finds what only one person has: words, and numbers.
+// traceOf matches text that only one person has: words, and numbers.
 var traceOf = regexp.MustCompile(`(external|email|newname|name|note|crm|plan|text|remark)-of-person-\d{5}|4930\d{6}7`)
 
 func tracesIn(texts ...[]byte) map[string]bool {
@@ -43,16 +43,16 @@ func tracesIn(texts ...[]byte) map[string]bool {
 	return found
 }
 
-// An echo is an endpoint whose errors repeat what it got. It refuses every second
-// request, so it never fails for long, and it can hold requests back.
+// An echo is an endpoint whose errors repeat the request. It refuses every second
+// request, so it never fails for long. It can also hold requests back.
 type echo struct {
 	*httptest.Server
 	mu    sync.Mutex
 	tries int
-	later []echoed // what came once the contacts were deleted
-	over  int64    // attempts that begin in a later second must know nothing; 0: they are not deleted
+	later []echoed // requests after the contacts were deleted
+	over  int64    // attempts that begin after this second must not have traces; 0: the contacts are not deleted yet
 	gate  chan struct{}
-	held  int // requests with traces that wait at the gate
+	held  int // requests with traces that are held back
 }
 
 type echoed struct {
@@ -96,8 +96,7 @@ func newEcho(t *testing.T) *echo {
 	return e
 }
 
-// hold keeps requests that have traces from being answered, until the returned function
-// is called.
+// hold holds back requests with traces until the returned function is called.
 func (e *echo) hold() (release func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -117,8 +116,8 @@ func (e *echo) look(at func()) {
 	at()
 }
 
-// A dump is the content of every table: of SQLite as an operator reads it, of PostgreSQL
-// as its own wire has it, so that nothing is in another encoding.
+// A dump is the content of every table: for SQLite as an operator reads it, for
+// PostgreSQL as its wire protocol has it. So nothing is in another encoding.
 func (d deployment) dump(t *testing.T) map[string][]byte {
 	t.Helper()
 	tables := map[string][]byte{}
@@ -189,9 +188,9 @@ func sqliteRows(t *testing.T, db *sql.DB, query string) (list [][]byte) {
 	return list
 }
 
-// TestErasureOfDeliveries: an endpoint repeats people's data in its errors, which are
-// stored. Once the people are deleted, no table holds anything of them, no later attempt
-// sends it, and an answer to an attempt that was under way is not stored.
+// TestErasureOfDeliveries: an endpoint repeats people's data in its errors, and the
+// errors are stored. Once the people are deleted, no table has data of them, no later
+// attempt sends any, and the response to an attempt that was running is not stored.
 func TestErasureOfDeliveries(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -204,7 +203,7 @@ func TestErasureOfDeliveries(t *testing.T) {
 
 func erasureOfDeliveries(t *testing.T, d deployment) {
 	t.Helper()
-	var in []string // which store
+	var in []string // the tables that have it
 	ws, key := "", ""
 	if d.database == "" {
 		ws, key = newWorkspace(t, d.dir)
@@ -227,7 +226,7 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 			word("external", n), word("email", n), phoneOf(n), word("name", n), word("note", n), word("crm", n))
 	}
 	var people []string
-	for n := range count + 1 { // the last one stays
+	for n := range count + 1 { // the last person is not deleted
 		people = append(people, person(n))
 	}
 	c.must(t, 201, "POST", "/attributes", `{"key":"plan","type":"text"}`)
@@ -261,13 +260,13 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	var all, responses map[string]bool
 	waitFor(t, "what the endpoint answers, stored", func() bool {
 		all, responses = known(d.dump(t))
-		return len(responses) > count // of eight or nine of a person
+		return len(responses) > count // eight or nine for each person
 	})
 	if len(all) < 9*count {
 		t.Fatalf("only %d traces of %d people are stored", len(all), count)
 	}
 
-	// Attempts are under way while the people are deleted.
+	// Attempts are running while the people are deleted.
 	release := endpoint.hold()
 	defer release()
 	for n := range min(count, 8) {
@@ -384,9 +383,9 @@ func merged(a, b map[string]bool) map[string]bool {
 	return a
 }
 
-// TestErasureOfSends: an endpoint repeats the addresses of sends in doubt. Once the people
-// are deleted, no table has one: not of those whose contact existed, nor of those who got a
-// contact later.
+// TestErasureOfSends: an endpoint repeats the addresses of sends in doubt. Once the
+// people are deleted, no table has an address: neither of people whose contact existed,
+// nor of those who got a contact later.
 func TestErasureOfSends(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -438,8 +437,8 @@ func TestErasureOfSends(t *testing.T) {
 	}
 }
 
-// TestErasedMessagesAreKeyed: what is kept of a deleted person's message is a hash by a key
-// that is not in the database, and the sandbox says that the message is dropped.
+// TestErasedMessagesAreKeyed: of a deleted person's message, only a hash is kept, with a
+// key that is not in the database. The sandbox says that such a message is dropped.
 func TestErasedMessagesAreKeyed(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {

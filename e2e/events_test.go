@@ -21,8 +21,8 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// TestEventsTail: the command prints what a server stores meanwhile, and ends well at an
-// interrupt.
+// TestEventsTail: the command prints events that a server stores meanwhile, and ends
+// cleanly at an interrupt.
 func TestEventsTail(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -75,7 +75,7 @@ type feedEvent struct {
 	Data    json.RawMessage
 }
 
-// A feedPage is an answer of GET /v1/events.
+// A feedPage is a response of GET /v1/events.
 type feedPage struct {
 	Data   []feedEvent
 	Cursor string
@@ -100,7 +100,7 @@ var (
 	eventKills  = flag.Int("event-kills", 2, "how often TestFeedUnderLoad kills a server; see -event-writes")
 )
 
-// A loadedFeed is what the servers, writers and followers of TestFeedUnderLoad share.
+// A loadedFeed is shared by the servers, writers and followers of TestFeedUnderLoad.
 type loadedFeed struct {
 	t     *testing.T
 	key   string
@@ -108,14 +108,14 @@ type loadedFeed struct {
 	nodes []*server
 }
 
-// url is the address of a server, another one each time.
+// url returns the address of a server, another one for each n.
 func (l *loadedFeed) url(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.nodes[n%len(l.nodes)].url
 }
 
-// call makes a request of some server, and of the next one if that has no answer.
+// call makes a request to one server. If it gets no response, it tries the next server.
 func (l *loadedFeed) call(n int, method, path, body string) (status int, answer []byte) {
 	for try := n; ; try++ {
 		r, err := http.NewRequestWithContext(l.t.Context(), method, l.url(try)+"/v1"+path, strings.NewReader(body))
@@ -135,11 +135,11 @@ func (l *loadedFeed) call(n int, method, path, body string) (status int, answer 
 		if l.t.Context().Err() != nil {
 			return 0, nil
 		}
-		time.Sleep(10 * time.Millisecond) // it is being started again
+		time.Sleep(10 * time.Millisecond) // it is being restarted
 	}
 }
 
-// write makes some of the writes.
+// write makes the writes of one writer.
 func (l *loadedFeed) write(writer, writes int) {
 	rng := random(uint64(writer), 0)
 	for n := range writes {
@@ -174,7 +174,7 @@ func (f *follower) take(e feedEvent) {
 	}
 }
 
-// follow reads the feed, as pages or as a stream, until a last event comes.
+// follow reads the feed, as pages or as a stream, up to the last event.
 func (l *loadedFeed) follow(n int, last string) *follower {
 	f, cursor := &follower{contacts: map[string]string{}}, "oldest"
 	if n%2 == 0 {
@@ -217,7 +217,7 @@ func (l *loadedFeed) follow(n int, last string) *follower {
 			}
 			var e feedEvent
 			if err := json.Unmarshal([]byte(data), &e); err != nil {
-				break // it was cut off
+				break // the stream was cut off
 			}
 			cursor = e.ID
 			if f.take(e); strings.Contains(data, last) {
@@ -230,8 +230,8 @@ func (l *loadedFeed) follow(n int, last string) *follower {
 	return f
 }
 
-// TestFeedUnderLoad: while 64 writers write, and servers are killed, 8 followers get each
-// change once and in order, and rebuild the contacts from it.
+// TestFeedUnderLoad: while 64 writers write and servers are killed, 8 followers get each
+// change once and in order, and rebuild the contacts from the changes.
 func TestFeedUnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, followers = 64, 8
@@ -285,7 +285,7 @@ func TestFeedUnderLoad(t *testing.T) {
 				if answer := l.nodes[0].want(t, 200, l.key, "GET", "/contacts/"+id, ""); answer != `{"data":`+data+`}` {
 					t.Errorf("follower %d has the contact %s, the list %s", n, data, answer)
 				}
-				if n > 0 { // one is compared whole, the others by their number
+				if n > 0 { // one follower is compared completely, the others by their numbers of events
 					break
 				}
 			}
@@ -310,8 +310,8 @@ func TestFeedUnderLoad(t *testing.T) {
 	})
 }
 
-// TestEventRetention: events expire, numbers go on after a restart, a restored database
-// refuses cursors of its future, and a cursor is valid after a migration.
+// TestEventRetention: events expire, numbers continue after a restart, a restored
+// database refuses cursors of its future, and a cursor is still valid after a migration.
 func TestEventRetention(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -333,7 +333,7 @@ func TestEventRetention(t *testing.T) {
 	}
 	write("a")
 	early := s.events(t, key, "oldest")
-	// A copy of now is restored after more has happened.
+	// A copy of the present state is restored after further changes.
 	s.stop(t)
 	backup := t.TempDir()
 	if err := os.CopyFS(filepath.Join(backup, "data"), os.DirFS(dir)); err != nil {
@@ -350,7 +350,7 @@ func TestEventRetention(t *testing.T) {
 	if got := reason(future[0].ID); got != "history" {
 		t.Errorf("a cursor of the future: %s", got)
 	}
-	write("c") // it gets the same number
+	write("c") // its event gets the same number
 	if got := reason(future[0].ID); got != "history" {
 		t.Errorf("a cursor whose number was given again: %s", got)
 	}
@@ -359,7 +359,7 @@ func TestEventRetention(t *testing.T) {
 	}
 	s.stop(t)
 
-	// All expire.
+	// All events expire.
 	s = serve(t, dir, "--event-retention", "1s")
 	waitFor(t, "all events to expire", func() bool { return len(s.events(t, key, "oldest")) == 0 })
 	if got := reason(early[0].ID); got != "retention" {
@@ -374,7 +374,7 @@ func TestEventRetention(t *testing.T) {
 	}
 	s.stop(t)
 
-	// The copy takes cursors, and numbers go on.
+	// The migrated database accepts the cursors, and numbers continue.
 	database := pgtest.Database(t)
 	if r := parley(t, nil, "migrate", "--from", "sqlite:"+dir, "--to", database, "--data", dir); r.code != 0 {
 		t.Fatal(r.stderr)
@@ -397,8 +397,8 @@ var (
 	eventIdle    = flag.Duration("event-idle", 0, "how long the streams of TestIdleStreams have no events; see -event-streams")
 )
 
-// TestIdleStreams: streams cost little memory, also one whose client reads next to
-// nothing, and all end within a second after the server is told to stop.
+// TestIdleStreams: streams use little memory, also one whose client hardly reads. All
+// end within a second after the server is told to stop.
 func TestIdleStreams(t *testing.T) {
 	t.Parallel()
 	const ofKey = 16
@@ -406,11 +406,11 @@ func TestIdleStreams(t *testing.T) {
 	workspace, key := newWorkspace(t, dir)
 	s := serve(t, dir)
 	note := strings.Repeat("n", 10_000)
-	for n := range 500 { // more than the buffers of a connection hold
+	for n := range 500 { // more than fits into the buffers of a connection
 		s.want(t, 201, key, "POST", "/contacts", fmt.Sprintf(`{"external_id":"%d","note":"%s"}`, n, note))
 	}
 	before := s.metric(t, "process_resident_memory_bytes")
-	s.stream(t, key, "") // whose client reads nothing
+	s.stream(t, key, "") // its client does not read
 	var idle []*http.Response
 	for n := range *eventStreams {
 		if n%ofKey == 0 {
@@ -447,12 +447,12 @@ func TestIdleStreams(t *testing.T) {
 	}
 	begun := time.Now()
 	s.stop(t)
-	if took := time.Since(begun); took > 8*time.Second { // a second for the streams, the rest for the checkpoint and for others on the machine
+	if took := time.Since(begun); took > 8*time.Second { // a second for the streams, the rest for the checkpoint and for a busy machine
 		t.Errorf("the server stopped after %v", took)
 	}
 }
 
-// metric is the value of a metric without labels.
+// metric returns the value of a metric without labels.
 func (s *server) metric(t testing.TB, name string) float64 {
 	t.Helper()
 	answer, err := http.Get(s.url + "/metrics")

@@ -19,12 +19,12 @@ import (
 
 var streamCuts = flag.Int("stream-cuts", 8, "how often TestEventSource cuts its stream. Long run: -stream-cuts 50")
 
-// A cutter passes connections on to a server, and cuts some: the first before its first
-// event, the others at any byte.
+// A cutter forwards connections to a server, and cuts some: the first one before its
+// first event, the others at any byte.
 type cutter struct {
 	address string
 	server  atomic.Pointer[string] // HOST:PORT
-	cuts    atomic.Int64           // how many were made
+	cuts    atomic.Int64           // how many cuts were made
 	most    int64
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -55,7 +55,7 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 	defer client.Close()
 	server, err := new(net.Dialer).DialContext(t.Context(), "tcp", *c.server.Load())
 	if err != nil {
-		return // it is restarted
+		return // it is being restarted
 	}
 	defer server.Close()
 	go func() {
@@ -63,15 +63,15 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 		_ = server.Close()
 	}()
 	c.mu.Lock()
-	left := 1000 + c.random.IntN(20_000) // bytes until the cut
+	left := 1000 + c.random.IntN(20_000) // bytes before the cut
 	c.mu.Unlock()
 	b := make([]byte, 4096)
 	for {
 		n, err := server.Read(b)
-		part := bytes.Replace(b[:n], []byte("retry: 2000"), []byte("retry: 0020"), 1) // the test has no time for more
+		part := bytes.Replace(b[:n], []byte("retry: 2000"), []byte("retry: 0020"), 1) // shortens the client's pauses for this test
 		cut := false
 		if first := bytes.Index(part, []byte("\"}\n\nid: ")); c.cuts.Load() == 0 && first > 0 {
-			part, cut = part[:first+4], true // after the cursor block
+			part, cut = part[:first+4], true // after the block with the cursor
 		} else if left -= n; left < 0 && c.cuts.Load() < c.most {
 			part, cut = part[:max(0, n+left)], true
 		}
@@ -85,9 +85,9 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 	}
 }
 
-// TestEventSource follows a stream with the npm package eventsource, which somebody else
-// wrote. Its connection is cut again and again, and the server restarts: each event comes
-// once, in order.
+// TestEventSource follows a stream with the independent npm package eventsource. Its
+// connection is cut again and again, and the server restarts. Each event arrives once,
+// in order.
 func TestEventSource(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"node", "npm"} {
@@ -127,13 +127,13 @@ func TestEventSource(t *testing.T) {
 	wrote := 1
 	for ; proxy.cuts.Load() < int64(*streamCuts); wrote++ {
 		write(wrote)
-		if wrote == 50 { // the proxy leads to the next server
+		if wrote == 50 { // the proxy now forwards to the next server
 			s.stop(t)
 			s = serve(t, dir)
 			address := strings.TrimPrefix(s.url, "http://")
 			proxy.server.Store(&address)
 		}
-		if wrote%20 == 0 { // or the client would read only after the last cut
+		if wrote%20 == 0 { // otherwise the client would not read before the last cut
 			waitFor(t, "the client to read on", func() bool { return strings.Count(printed.String(), "\n") > wrote-20 })
 		}
 	}

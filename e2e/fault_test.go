@@ -34,18 +34,18 @@ import (
 
 var faults = flag.Int("faults", 1, "how often TestSendOnce breaks a send at each point")
 
-// A sendFault is a place at which a send is broken, and how.
+// A sendFault says at which step a send is broken, and how.
 type sendFault struct {
-	point  string // the step, see node.at
-	how    string // kill, gone (the database can't answer), lost (it did, unheard), stop (paused past the lease)
-	suffix string // of the number: what the sandbox does with it
-	before string // what somebody else does while the provider has the message: delete, unassign
-	sent   int    // how many messages must have been taken in the end
-	reply  bool   // a free message, with a file
+	point  string // the step (see node.at)
+	how    string // kill; gone (the database can't answer); lost (it has answered, but the answer is lost); stop (paused beyond the lease)
+	suffix string // of the number: it selects what the sandbox does
+	before string // another action while the provider has the message: delete, unassign
+	sent   int    // how many messages the provider must have accepted in the end
+	reply  bool   // a free message with a file
 }
 
-// The steps of a send, from outside in: every one is broken in every way that makes
-// sense there.
+// The steps of a send, from the outside in. Each is broken in every way that makes sense
+// for it.
 var sendFaults = []sendFault{
 	{point: "planned", how: "kill", sent: 1},
 	{point: "in-claim", how: "kill", sent: 1},
@@ -82,10 +82,10 @@ var sendFaults = []sendFault{
 	{point: "in-in_doubt", how: "kill", suffix: "0003", sent: 1, reply: true},
 }
 
-// TestSendOnce breaks sends at every step, in a process of its own, and repeats each
-// call on another node until the key has an answer. However a send was broken, the
-// provider has taken the message once, and never twice; the key is answered, free, or
-// in doubt with a way out; and an answer, once given, stays the same.
+// TestSendOnce breaks sends at every step, each in its own process, and repeats the call
+// on another node until the key has an answer. However a send was broken, the provider
+// has accepted the message once, and never twice. The key is answered, free, or in doubt
+// with a way out. Once given, an answer stays the same.
 func TestSendOnce(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, in deployment) {
@@ -102,7 +102,7 @@ func sendsOnce(t *testing.T, in deployment) {
 	trials, doubts := 0, 0
 	for round := range *faults {
 		for i, f := range sendFaults {
-			if in.database != "" && !f.reply && *faults == 1 { // the steps are the same
+			if in.database != "" && !f.reply && *faults == 1 { // the steps are the same as with SQLite
 				continue
 			}
 			call := faultCall{
@@ -131,13 +131,13 @@ func orText(s, fallback string) string {
 	return s
 }
 
-// try breaks one send and repeats it until it is settled. It tells whether that took
-// a person.
+// try breaks one send and repeats it until it is settled. It tells whether a person had
+// to settle it.
 func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call faultCall) (released bool) {
 	t.Helper()
 	ctx := t.Context()
 	p := n.principal(t, ws)
-	if f.before == "delete" || f.reply { // so that the contact is there before the send
+	if f.before == "delete" || f.reply { // so that the contact exists before the send
 		in := provider.InboundMessage{ExternalID: call.Key, Number: call.Number, Text: "Hello", At: 1}
 		if f.reply {
 			in.At = desk.TimeOf(time.Now())
@@ -178,7 +178,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 	}
 
 	answer, released := n.settle(t, p, f, call)
-	if f.how == "stop" { // the process wakes up when the key is long answered: it must not send
+	if f.how == "stop" { // the process goes on when the key was answered long ago: it must not send
 		child.resume(t)
 		child.wait(t)
 	}
@@ -198,9 +198,8 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 	return released
 }
 
-// settle repeats the call until it is answered, as a client does, and releases it
-// when its outcome stays unknown, as a person does who has looked what the provider
-// says.
+// settle repeats the call until it is answered, like a client. If the outcome stays
+// unknown, it releases the attempt, like a person who has asked the provider.
 func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCall) (body []byte, released bool) {
 	t.Helper()
 	doubtful := time.Time{}
@@ -216,7 +215,7 @@ func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCal
 			}
 			taken := takenOf(t, call.Dir, call.Number)
 			if taken > 0 && f.suffix != "0003" && time.Since(doubtful) < patience/2 {
-				<-time.After(5 * time.Millisecond) // its status will tell
+				<-time.After(5 * time.Millisecond) // a status will settle it
 				if err := n.app.LookForInbound(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -226,8 +225,8 @@ func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCal
 				t.Fatalf("release: %v", err)
 			}
 			released = true
-		case e.Type == desk.Unavailable: // it says that nothing was sent, and to try again
-		case e.Type == desk.SendInProgress: // its process is dead, or as good as dead
+		case e.Type == desk.Unavailable: // nothing was sent; the client is told to try again
+		case e.Type == desk.SendInProgress: // its process is dead, or will not go on in time
 			n.lapse(t, p, call.Key)
 		case e.Type == desk.ProviderRejected || e.Type == desk.ProviderUnavailable:
 			if f.sent == 0 {
@@ -242,7 +241,7 @@ func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCal
 	return nil, false
 }
 
-// lapse lets the lease of a key's attempt end, and the sweeper find that.
+// lapse ends the lease of a key's attempt, and lets the sweeper find it.
 func (n *node) lapse(t *testing.T, p desk.Principal, key string) {
 	t.Helper()
 	at, err := n.store.AttemptOfKey(t.Context(), p.Workspace(), key)
@@ -261,8 +260,8 @@ func (n *node) lapse(t *testing.T, p desk.Principal, key string) {
 	}
 }
 
-// wantRows wants one contact, one open conversation and one message of the send; or
-// nothing, when the contact was deleted meanwhile.
+// wantRows checks that there is one contact, one open conversation and one message of
+// the send. If the contact was deleted meanwhile, there must be nothing.
 func (n *node) wantRows(t *testing.T, p desk.Principal, f sendFault, call faultCall, answer []byte) {
 	t.Helper()
 	ctx := t.Context()
@@ -307,11 +306,12 @@ func (n *node) wantRows(t *testing.T, p desk.Principal, f sendFault, call faultC
 	}
 }
 
-// A faultCall is the call that a broken process makes; it is its environment.
+// A faultCall is the call that a broken process makes. The process gets it through its
+// environment.
 type faultCall struct {
 	Dir, Key, Number, Assignee string
-	Conversation, File         string // of a reply
-	Hears                      string // the point at which a process is killed that hears a customer and answers automatically
+	Conversation, File         string // for a reply
+	Hears                      string // the step at which a process is killed that receives a message and answers automatically
 	Fault                      int
 }
 
@@ -332,25 +332,25 @@ func (n *node) send(ctx context.Context, p desk.Principal, call faultCall) (app.
 		r.Assignee = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(call.Assignee)}
 	}
 	answer, err := n.app.Send(ctx, p, r, n.app.NewID())
-	if desk.IsType(err, desk.InvalidRequest) && call.Assignee != "" { // the free key meets the removed assignee
+	if desk.IsType(err, desk.InvalidRequest) && call.Assignee != "" { // the key is free, and the call now finds that the assignee was removed
 		call.Assignee = ""
 		return n.send(ctx, p, call)
 	}
 	return answer, err
 }
 
-// A node is an App on the directory, as another process would be.
+// A node is an App on the directory, like another process.
 type node struct {
 	app   *app.App
 	store nodeStore
 	*brokenProvider
-	counting atomic.Pointer[countingProvider] // in its place, when set
+	counting atomic.Pointer[countingProvider] // replaces the provider, if it is set
 	dir      string
 
 	fault sendFault
 	hurt  sync.Once
 	mu    sync.Mutex
-	gone  bool // the database can't answer any more
+	gone  bool // the database no longer answers
 }
 
 func openNode(t testing.TB, dir string, f sendFault) *node {
@@ -408,7 +408,7 @@ func (n *node) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt,
 	return n.brokenProvider.Send(ctx, d)
 }
 
-// operator is the command line in a workspace.
+// operator returns the principal of the command line in a workspace.
 func (n *node) operator(t *testing.T, ws desk.ID) desk.Principal {
 	t.Helper()
 	p, err := n.app.Operator(t.Context(), ws)
@@ -418,7 +418,8 @@ func (n *node) operator(t *testing.T, ws desk.ID) desk.Principal {
 	return p
 }
 
-// workspace makes what the sends need, and leaves its ids for the other processes.
+// workspace makes the records that the sends need, and stores their ids for the other
+// processes.
 func (n *node) workspace(t *testing.T) (ws, channel desk.ID) {
 	t.Helper()
 	ctx := t.Context()
@@ -462,8 +463,8 @@ func (n *node) authenticate() (desk.Principal, error) {
 	return n.app.Access.Authenticate(context.Background(), string(key))
 }
 
-// at breaks the process when it comes to the fault's point. It returns an error for
-// the store to return, if any.
+// at breaks the process when it reaches the fault's step. It may return an error, which
+// the store must return.
 func (n *node) at(point string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -499,7 +500,7 @@ func (n *node) at(point string) error {
 
 var errGone = desk.Errorf(desk.Unavailable, "the database is gone")
 
-// A brokenStore tells its node of every step of a send.
+// A brokenStore reports every step of a send to its node.
 type brokenStore struct {
 	nodeStore
 	n *node
@@ -510,7 +511,7 @@ func (s *brokenStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*des
 	return book, errors.Join(err, s.n.at("planned"))
 }
 
-// Windows is read by the plan of a reply.
+// The plan of a reply reads Windows.
 func (s *brokenStore) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (map[desk.WindowRef]desk.Window, error) {
 	windows, err := s.nodeStore.Windows(ctx, ws, refs)
 	return windows, errors.Join(err, s.n.at("planned"))
@@ -532,7 +533,7 @@ func (s *brokenStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) err
 	return err
 }
 
-// A watchedTx notices which step of a send it is.
+// A watchedTx finds out which step of a send a transaction is.
 type watchedTx struct {
 	store.Tx
 	step string
@@ -546,7 +547,7 @@ func (tx *watchedTx) PutAttempt(at *desk.Attempt) error {
 	return tx.Tx.PutAttempt(at)
 }
 
-// Upload takes the file of a reply.
+// Upload receives the file of a reply.
 func (p *brokenProvider) Upload(ctx context.Context, at provider.Access, kind, name string, size int64, content io.Reader) (string, error) {
 	ref, err := p.Sandbox.Upload(ctx, at, kind, name, size, content)
 	_ = p.n.at("uploading")
@@ -558,7 +559,7 @@ func (tx *watchedTx) PutAutoReply(j desk.AutoReplyJob) error {
 	return tx.Tx.PutAutoReply(j)
 }
 
-// A brokenProvider writes down which messages the sandbox takes, before it says so.
+// A brokenProvider writes down which messages the sandbox accepts, before it returns.
 type brokenProvider struct {
 	*sandbox.Sandbox
 	n *node
@@ -579,8 +580,8 @@ func (p *brokenProvider) Send(ctx context.Context, d provider.Dispatch) (provide
 	if err := errors.Join(writeErr, log.Close()); err != nil {
 		panic(err)
 	}
-	// A real provider reports what it took whatever becomes of us: what the receipt
-	// brings is stored apart from it.
+	// A real provider reports statuses of accepted messages even if our process is dead.
+	// So the statuses in the receipt are stored separately.
 	kept := p.n.store.InTx(ctx, d.Workspace, func(tx store.Tx) error {
 		for _, later := range r.Later {
 			due := tx.Now() + desk.Time(later.Wait.Milliseconds())
@@ -606,7 +607,7 @@ func (p *brokenProvider) Send(ctx context.Context, d provider.Dispatch) (provide
 	return r, err
 }
 
-// meanwhile does what somebody else may do while the provider has the message.
+// meanwhile performs another member's action while the provider has the message.
 func (p *brokenProvider) meanwhile(ctx context.Context, d provider.Dispatch) {
 	principal, err := p.n.authenticate()
 	if err != nil {
@@ -627,7 +628,7 @@ func (p *brokenProvider) meanwhile(ctx context.Context, d provider.Dispatch) {
 	}
 }
 
-// takenOf counts the messages to a number that the provider took.
+// takenOf counts the messages to a number that the provider accepted.
 func takenOf(t testing.TB, dir, number string) (count int) {
 	t.Helper()
 	log, err := os.Open(filepath.Join(dir, "taken"))
@@ -646,7 +647,7 @@ func takenOf(t testing.TB, dir, number string) (count int) {
 	return count
 }
 
-// startFault starts this test's binary again, to make the call and break.
+// startFault starts this test binary again, to make the call and break.
 func startFault(t *testing.T, call faultCall) *process {
 	t.Helper()
 	text, err := json.Marshal(call)
@@ -656,11 +657,11 @@ func startFault(t *testing.T, call faultCall) *process {
 	return launchProgram(t, os.Args[0], []string{faultEnv + "=" + string(text)})
 }
 
-// stopped is how long a process is stopped at least: longer than it may be between its
-// claim and the first byte.
+// stopped is how long a process is stopped at least: longer than the time that it may
+// have between its claim and the first byte.
 const stopped = 200 * time.Millisecond
 
-// waitStopped waits until the process has stopped itself, and then for that long.
+// waitStopped waits until the process has stopped itself, and then for the time stopped.
 func (p *process) waitStopped(t *testing.T) {
 	t.Helper()
 	stat := fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)
@@ -686,7 +687,7 @@ func (p *process) resume(t *testing.T) {
 	}
 }
 
-// faultMain is the process that makes the call and breaks.
+// faultMain is the main function of the process that makes the call and breaks.
 func faultMain(text string) int {
 	var call faultCall
 	if err := json.Unmarshal([]byte(text), &call); err != nil {
@@ -704,7 +705,7 @@ func faultMain(text string) int {
 	go func() {
 		defer close(ran)
 		if n.fault.how == "stop" {
-			<-ctx.Done() // or it might be stopped in the middle of a transaction, which stops everybody
+			<-ctx.Done() // otherwise the process might be stopped within a transaction, which blocks all others
 		}
 		work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
 		n.app.Close()

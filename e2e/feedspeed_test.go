@@ -23,10 +23,11 @@ import (
 
 var feedSpeed = flag.Int("feed-speed", 3000, "among how many events TestFeedSpeed measures what the feed, streams and webhooks cost; from 100,000 on it also judges. Long run: -feed-speed 1000000 -speed 3s -timeout 60m")
 
-// judgesSpeed tells whether TestFeedSpeed judges, so nothing else may run beside it.
+// judgesSpeed tells whether TestFeedSpeed checks speeds. Then no other test may run at
+// the same time.
 func judgesSpeed() bool { return *feedSpeed >= 100_000 }
 
-// speedRounds is how often TestFeedSpeed takes turns.
+// speedRounds is how often the measurements of TestFeedSpeed alternate.
 func speedRounds() int {
 	if judgesSpeed() {
 		return 9
@@ -34,9 +35,9 @@ func speedRounds() int {
 	return 1
 }
 
-// TestFeedSpeed compares, turn by turn, what the feed, its streams and its webhooks cost
-// with what they are beside. With few events it judges only that all is right: the machine
-// may be anything.
+// TestFeedSpeed compares, turn by turn, the cost of the feed, its streams and its
+// webhooks with a similar task. With few events it only checks the results, because
+// machines differ.
 func TestFeedSpeed(t *testing.T) {
 	if !judgesSpeed() {
 		t.Parallel()
@@ -53,8 +54,8 @@ func TestFeedSpeed(t *testing.T) {
 	})
 }
 
-// ratio logs the rates of two things that took turns, and holds the median of their ratios
-// to a bound.
+// ratio logs the rates of two alternating tasks, and checks the bound of the median of
+// their ratios.
 func ratio(t *testing.T, what, beside string, rates, others []float64, least float64) {
 	t.Helper()
 	var ratios []float64
@@ -67,7 +68,8 @@ func ratio(t *testing.T, what, beside string, rates, others []float64, least flo
 	}
 }
 
-// makeEvents stores n events of contacts, by batches, and one of an attribute among them.
+// makeEvents stores n events of contacts, in batches, with one event of an attribute
+// among them.
 func makeEvents(t *testing.T, c *client, n int) {
 	t.Helper()
 	const batch = 1000
@@ -86,8 +88,8 @@ func makeEvents(t *testing.T, c *client, n int) {
 	}
 }
 
-// pageSpeed reads all events, and the list of contacts beside it, by pages of 200. Then it
-// looks for one event.
+// pageSpeed reads all events in pages of 200, and compares this with the list of
+// contacts. Then it searches for one event.
 func pageSpeed(t *testing.T, key string, start func() *server) {
 	const size = 200
 	s := start()
@@ -142,7 +144,7 @@ func pageSpeed(t *testing.T, key string, start func() *server) {
 	var all []time.Duration
 	var feed, list []float64
 	turn := *feedSpeed/size/speedRounds() + 1
-	listPages(turn) // both are warm
+	listPages(turn) // warms the caches of both
 	for more {
 		took := feedPages(turn)
 		beside := listPages(len(took))
@@ -178,8 +180,8 @@ func pageSpeed(t *testing.T, key string, start func() *server) {
 	s.stop(t)
 }
 
-// deliverySpeed delivers events to a receiver that answers at once, and posts the same to
-// it from a bare loop. It goes on with what pageSpeed has made.
+// deliverySpeed delivers events to a receiver that answers at once, and compares this
+// with a bare loop that posts the same bodies. It uses the events of pageSpeed.
 func deliverySpeed(t *testing.T, key string, s *server) {
 	const connections = 8
 	c, sink := s.client(t, key, connections), startBare(t, nil)
@@ -261,7 +263,7 @@ func deliverySpeed(t *testing.T, key string, s *server) {
 	ratio(t, "deliveries", "a bare loop", delivered, bare, 0.1)
 }
 
-// signAndPost is what delivering an event takes at the least.
+// signAndPost does the least work that delivering an event needs.
 func signAndPost(h *http.Client, to string, secret []byte, id string, body []byte) error {
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, secret)
@@ -283,8 +285,8 @@ func signAndPost(h *http.Client, to string, secret []byte, id string, body []byt
 	return err
 }
 
-// createSpeed creates contacts in two workspaces of two servers. One has a stream and a
-// webhook that match nothing.
+// createSpeed creates contacts in two workspaces of two servers. One workspace has a
+// stream and a webhook that match no event.
 func createSpeed(t *testing.T, dir string, flags []string) {
 	const writers = 64
 	var clients [2]*client

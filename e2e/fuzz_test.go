@@ -24,8 +24,8 @@ import (
 
 var fuzzRequests = flag.Int("fuzz-requests", 3000, "how many requests TestFuzz makes from the API description, then damages and sends. Long run: -fuzz-requests 100000")
 
-// TestFuzz sends requests made from the API description, most of them damaged, to
-// a running server: every answer must be one that the description allows.
+// TestFuzz sends requests that are made from the API description to a running server.
+// Most of them are damaged. The description must allow every response.
 func TestFuzz(t *testing.T) {
 	t.Parallel()
 	const connections = 8
@@ -76,14 +76,14 @@ func TestFuzz(t *testing.T) {
 				continue
 			}
 			if response.StatusCode == http.StatusRequestHeaderFieldsTooLarge && len(requestText(method, target, header, nil)) > 32<<10 {
-				continue // net/http answers for itself, and hangs up
+				continue // net/http answers by itself, and closes the connection
 			}
 			if response.StatusCode == http.StatusBadRequest && !sendable(header) {
-				continue // and here too
+				continue // the same
 			}
 			if err := document.Check(request, body, response.StatusCode, response.Header, answer); err != nil {
 				fail(err, fmt.Sprintf("%s %v\n%s", response.Status, response.Header, answer))
-			} else if response.StatusCode >= 500 && !providerFailed(answer) { // in the description, but never right here
+			} else if response.StatusCode >= 500 && !providerFailed(answer) { // the description allows it, but it is never right here
 				fail(errors.New("the server failed"), fmt.Sprintf("%s %v\n%s", response.Status, response.Header, answer))
 			} else if response.StatusCode < 300 {
 				learn(m, answer)
@@ -96,16 +96,17 @@ func TestFuzz(t *testing.T) {
 	wantSound(t, dir)
 }
 
-// providerFailed tells whether an answer speaks of the provider that the sandbox plays:
-// some numbers are refused for now, and the answers to some are lost.
+// providerFailed tells whether a response reports a failure of the simulated provider:
+// it refuses some numbers temporarily, and loses the answers for others.
 func providerFailed(answer []byte) bool {
 	return bytes.Contains(answer, []byte(`"type":"provider_unavailable"`)) || bytes.Contains(answer, []byte(`"type":"send_outcome_unknown"`))
 }
 
-// tail is the end of a text.
+// tail returns the end of a text.
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 
-// learn shows the Mutator what an answer says exists on the server.
+// learn passes the values in a response to the Mutator, because they exist on the
+// server.
 func learn(m *apitest.Mutator, answer []byte) {
 	var value any
 	if json.Unmarshal(answer, &value) == nil {
@@ -113,7 +114,7 @@ func learn(m *apitest.Mutator, answer []byte) {
 	}
 }
 
-// learned are the members whose values the Mutator can use by their own name.
+// learned are the members whose values the Mutator can reuse under the same name.
 var learned = []string{"id", "key", "external_id", "email", "phone", "value", "channel_id", "contact_id"}
 
 func learnValue(m *apitest.Mutator, value any) {
@@ -138,15 +139,15 @@ func learnValue(m *apitest.Mutator, value any) {
 				m.Learn(name, text)
 			case isText && slices.Contains(learned, name):
 				m.Learn(name, text)
-			case name != "attributes": // whose members have any name
+			case name != "attributes": // the members of attributes can have any name
 				learnValue(m, e)
 			}
 		}
 	}
 }
 
-// A line is a connection by hand: a request leaves as it was made, also where
-// net/http's client would refuse or tidy it.
+// A line is a raw connection. A request is sent exactly as it was made, even if
+// net/http's client would refuse or change it.
 type line struct {
 	address string
 	conn    net.Conn
@@ -160,7 +161,7 @@ func (l *line) close() {
 	}
 }
 
-// ask sends a request and reads its answer.
+// ask sends a request and reads the response.
 func (l *line) ask(method, target string, header http.Header, body []byte) (request *http.Request, response *http.Response, answer []byte, err error) {
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
@@ -176,7 +177,8 @@ func (l *line) ask(method, target string, header http.Header, body []byte) (requ
 	if err := l.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, nil, nil, err
 	}
-	// The server may answer before it has read a large body, and then hangs up.
+	// The server may answer before it has read a large body. Then it closes the
+	// connection.
 	_, writeErr := l.conn.Write(requestText(method, target, header, body))
 	response, err = http.ReadResponse(l.answers, request)
 	if err != nil {
@@ -192,7 +194,7 @@ func (l *line) ask(method, target string, header http.Header, body []byte) (requ
 	return request, response, answer, nil
 }
 
-// requestText is the request as it is sent.
+// requestText returns the bytes of a request.
 func requestText(method, target string, header http.Header, body []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: parley\r\n", method, target)
@@ -209,8 +211,8 @@ func requestText(method, target string, header http.Header, body []byte) []byte 
 	return b.Bytes()
 }
 
-// sendable tells whether HTTP allows the values of a header: they have no control character
-// but tabs.
+// sendable tells whether HTTP allows the values of a header: tabs are the only control
+// characters in them.
 func sendable(header http.Header) bool {
 	for _, values := range header {
 		for _, v := range values {

@@ -15,10 +15,11 @@ const generatedTemplate = `{"name": "order_ready", "language": "en_US", "status"
 
 var alsoOgen = flag.Bool("ogen", false, "let TestGeneratedClients also generate a client with ogen, which takes longest, and use it")
 
-// TestGeneratedClients has other people's generators make clients from the API
-// description that the server serves, and programs do the main job with them: create an
-// attribute, write contacts alone and in a batch, list, and send a template. The program
-// in TypeScript checks every answer by schemas that orval makes. Spectral and Redocly find no error.
+// TestGeneratedClients generates clients from the server's API description, with
+// independent generators. Programs do the main job with them: create an attribute, write
+// contacts alone and in a batch, list, and send a template. The program in TypeScript
+// checks every response with schemas that orval makes. Spectral and Redocly find no
+// error.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -70,7 +71,7 @@ func TestGeneratedClients(t *testing.T) {
 	t.Run("ogen", func(t *testing.T) {
 		t.Parallel()
 		if !*alsoOgen {
-			return // it compiles for minutes
+			return // compiling takes minutes
 		}
 		run := prepare(t, "ogen")
 		said := run(t, "go", "tool", "ogen", "--target", "generated", "--package", "generated", "openapi.json")

@@ -21,8 +21,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// hostile are texts that people and providers may write. Elements in them have the class
-// evil, and scripts set window.evil.
+// hostile are texts that people and providers may write. Their elements have the class
+// evil, and their scripts set window.evil.
 var hostile = []string{
 	`<script class=evil>window.evil=1</script>`,
 	`</script><script class=evil>window.evil=1</script>`,
@@ -76,7 +76,7 @@ var hostile = []string{
 	`__proto__ constructor [object Object] %00 %3Cb%3E`,
 }
 
-// A plainClient is a member's browser without scripts. It follows no redirects.
+// A plainClient is a member's browser without script. It does not follow redirects.
 type plainClient struct {
 	t      testing.TB
 	url    string
@@ -84,7 +84,7 @@ type plainClient struct {
 	member string
 }
 
-// plainClient signs a member in by a link.
+// signInPlainly signs a member in by a link.
 func signInPlainly(t testing.TB, base, link string) *plainClient {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -109,7 +109,7 @@ func (c *plainClient) get(path string) plainAnswer {
 	return c.do(http.MethodGet, path, nil, nil)
 }
 
-// post sends a form, whose fields are in pairs.
+// post sends a form. Its fields are pairs of name and value.
 func (c *plainClient) post(path string, pairs ...string) plainAnswer {
 	c.t.Helper()
 	return c.do(http.MethodPost, path, http.Header{"Sec-Fetch-Site": {"same-origin"}}, pairs)
@@ -141,8 +141,8 @@ func (c *plainClient) do(method, path string, header http.Header, pairs []string
 	return plainAnswer{answer.StatusCode, answer.Header.Get("Location"), string(body)}
 }
 
-// isText lists what is wrong on a page that shows hostile texts: what is not shown as
-// it was written, and what became part of the page.
+// isText lists the faults of a page that shows hostile texts: texts that are not shown
+// as written, and elements that became part of the page.
 const isText = `((texts) => {
 	const plain = (text) => text.replace(/\s+/g, " ").trim(), wrong = [];
 	const all = plain([document.title, document.body.textContent, ...[...document.querySelectorAll("input, textarea")].map((el) => el.value)].join(" "));
@@ -157,7 +157,7 @@ const isText = `((texts) => {
 	return wrong.concat(window.violations ?? []);
 })`
 
-// wantText checks that the page shows texts as they were written.
+// wantText checks that the page shows the texts as they were written.
 func (b *tab) wantText(texts ...string) {
 	b.t.Helper()
 	list, err := json.Marshal(append([]string{}, texts...))
@@ -169,7 +169,7 @@ func (b *tab) wantText(texts ...string) {
 	}
 }
 
-// TestHostileTexts: whatever people write, pages show it as text.
+// TestHostileTexts: pages show everything that people write as text.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -190,7 +190,7 @@ func TestHostileTexts(t *testing.T) {
 	b.open(link())
 	b.follow("main form button")
 
-	// done checks an action by its answer.
+	// done checks the status of an action's response.
 	done := func(a plainAnswer, status int, what string) {
 		t.Helper()
 		if a.status != status {
@@ -237,7 +237,8 @@ func TestHostileTexts(t *testing.T) {
 	done(c.post("/settings/policy", "part", "replies", "seen", seen("replies"), "away", hostile[2], "queued", hostile[3]+hostile[5], "every_hours", "12"), 303, "texts")
 	done(c.post("/settings/policy", "part", "hours", "seen", seen("hours"), "open", "hours", "time_zone", hostile[3]), 422, "a time zone")
 
-	// Messages, which come while their page is open. Marks for bold and the like are not shown.
+	// Messages, which arrive while their page is open. Marks for bold and the like are not
+	// shown.
 	marks := regexp.MustCompile("[*_~`]\\w").MatchString
 	writes := func(i int) {
 		done(c.post("/settings/channels/"+channel+"/customer", "from", "+12025550199", "name", hostile[2], "text", hostile[i]), 303, "a message")
@@ -245,7 +246,7 @@ func TestHostileTexts(t *testing.T) {
 	writes(0)
 	b.open("/inbox?view=unassigned")
 	b.open(look[string](b, "document.querySelector('[data-row]').href"))
-	for half := range 2 { // what a page shows
+	for half := range 2 { // as many as a page shows
 		texts := hostile[half*len(hostile)/2:][:len(hostile)/2]
 		for i := range texts {
 			writes(half*len(hostile)/2 + i)
@@ -260,7 +261,7 @@ func TestHostileTexts(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.wantText(slices.DeleteFunc(slices.Clone(hostile[len(hostile)/2:]), marks)...)
 
-	// Notes, and files of members with such names.
+	// Notes, and files, of members with hostile names.
 	thread := look[string](b, "location.pathname")
 	for i := 0; i < len(hostile); i += inOne {
 		var names []string
@@ -298,7 +299,7 @@ func TestHostileTexts(t *testing.T) {
 		b.wantText(texts...)
 	}
 
-	// One page a text: a contact in a workspace of that name.
+	// One page for each text: a contact in a workspace with this name.
 	elements := 0
 	for i, text := range hostile {
 		done(c.post("/settings", "name", text, "country", "US"), 303, "a workspace")
@@ -325,12 +326,12 @@ func TestHostileTexts(t *testing.T) {
 		b.wantText(hostile[len(hostile)-1])
 	}
 
-	// What a webhook's receiver answers.
+	// The response of a webhook's receiver.
 	var answer atomic.Value
 	answer.Store("")
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(http.StatusInternalServerError) // answers are kept of what failed
+		w.WriteHeader(http.StatusInternalServerError) // responses are only stored for failed deliveries
 		_, _ = io.WriteString(w, answer.Load().(string))
 	}))
 	defer receiver.Close()
@@ -349,7 +350,7 @@ func TestHostileTexts(t *testing.T) {
 	b.open(look[string](b, "document.querySelector('tbody [data-row]').href"))
 	b.wantText(hostile[len(hostile)-inOne:]...)
 
-	// What a member types, as the preview of a template shows it.
+	// The text that a member types, in the preview of a template.
 	done(c.post("/templates/"+channel+"/new", "source", `{"name":"hello","language":"en","status":"APPROVED","category":"UTILITY","components":[{"type":"BODY","text":"Hello {{1}}, how are you?"}]}`), 303, "a template")
 	b.open("/send?contact=" + contacts[2] + "&channel=" + channel + "&template=hello/en")
 	for _, text := range []string{hostile[2], hostile[0], hostile[24], hostile[5]} {
@@ -358,14 +359,14 @@ func TestHostileTexts(t *testing.T) {
 		b.wantText(text)
 	}
 
-	// What the URL says.
+	// The parameters of the URL.
 	for _, path := range []string{"/contacts?find=", "/send?find=", "/inbox?view=", "/inbox?channel=", "/inbox?after=", "/contacts?owner=", "/settings/events?types=", "/sends?after=", "/me?done=", "/templates?channel=", "/overview?days=", "/", "/sign-in/", "/inbox/"} {
 		b.open(path + strings.ReplaceAll(url.QueryEscape(hostile[25]+hostile[2]+hostile[5]), "+", "%20"))
 		b.wantText()
 	}
 }
 
-// watch makes each page note what violates its policy.
+// watch makes each page record violations of its policy.
 func (b *tab) watch() {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -376,7 +377,7 @@ func (b *tab) watch() {
 	}))
 }
 
-// nexts lead to other sites, or to what is no page.
+// nexts returns targets on other sites, and targets that are not pages.
 func nexts(host string) []string {
 	return []string{
 		"//evil.example", "///evil.example", "////evil.example/inbox", `/\evil.example`, `\\evil.example`, `/\/evil.example`, "https://evil.example", "https:evil.example",
@@ -387,8 +388,8 @@ func nexts(host string) []string {
 	}
 }
 
-// TestOtherSites: other sites can neither act for a member nor show the pages in theirs,
-// and signing in leads nowhere else.
+// TestOtherSites: other sites can neither act for a member nor embed the pages, and a
+// sign-in does not lead to other sites.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -412,7 +413,7 @@ func TestOtherSites(t *testing.T) {
 		}
 	}
 
-	// By their headers.
+	// Requests with the headers of other sites.
 	var headers []http.Header
 	for _, site := range []string{"cross-site", "same-site", "Cross-Site", "cross-origin", "x"} {
 		headers = append(headers, http.Header{"Sec-Fetch-Site": {site}}, http.Header{"Sec-Fetch-Site": {site}, "Origin": {"http://" + host}})
@@ -444,7 +445,8 @@ func TestOtherSites(t *testing.T) {
 	}
 	same("actions")
 
-	// By their pages, one of which is of the same host: it gets the cookie sent along.
+	// Pages of other sites. One of them has the same host, so the browser sends the cookie
+	// with its requests.
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		if r.URL.Path == "/strict" {
@@ -490,7 +492,7 @@ func TestOtherSites(t *testing.T) {
 		})
 	}
 
-	// Where signing in leads.
+	// The page to which a sign-in leads.
 	list := nexts(host)
 	for _, next := range list {
 		if a := c.get("/sign-in?next=" + url.QueryEscape(next)); a.status != 303 || a.location != "/inbox" {
@@ -512,7 +514,7 @@ func TestOtherSites(t *testing.T) {
 	t.Logf("%d posts of other sites, %d actions, %d places", len(headers), len(actions), len(list))
 }
 
-// forget returns what was reported of the tab, and forgets it.
+// forget returns the reports of the tab, and clears them.
 func (b *tab) forget() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

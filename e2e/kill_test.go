@@ -12,24 +12,25 @@ import (
 
 var kills = flag.Int("kills", 3, "how often TestKill kills the server during writes. Long run: -kills 50")
 
-// A set is a few contacts that one writer writes in one request, with the number
-// of the write as the note of each. A set of one is written singly.
+// A set is a few contacts that one writer writes in one request. The note of each is the
+// number of the write. A set of one contact is written without a batch.
 type set struct {
 	name        string // of its first contact, and so on: NAME.0, NAME.1, …
 	size        int
-	acked, sent int    // the number of the last write answered, and of the last sent
+	acked, sent int    // the numbers of the last acknowledged and the last sent write
 	id          string // of the contact of a set of one
 }
 
-// TestKill kills the server in the middle of 32 writers, starts it again on the
-// same directory, and holds it to every answer that it gave: a note is that of the
-// last acknowledged write, or of the one then under way, and a set has one note.
+// TestKill kills the server while 32 writers use it, starts it again on the same
+// directory, and checks its acknowledgements. A note must be that of the last
+// acknowledged write, or of the write that was running at the kill. All contacts of a
+// set must have the same note.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	const (
 		writers = 32
 		atOnce  = 20 // the size of a batch
-		newSets = 8  // each writer begins so many between two kills
+		newSets = 8  // how many sets each writer begins between two kills
 	)
 	dir := newDir(t)
 	_, key := newWorkspace(t, dir)
@@ -49,8 +50,8 @@ func TestKill(t *testing.T) {
 			}
 		}
 
-		// The server is killed after so many answers, and then at any point of what it
-		// does until the next one.
+		// The server is killed after this many responses, at any point of its work for the
+		// next one.
 		c := s.client(t, key, writers)
 		due, after := make(chan struct{}), int32(1+rng.IntN(2000))
 		go func() {
@@ -72,7 +73,7 @@ func TestKill(t *testing.T) {
 				r, err := one.write(c, rng)
 				if err != nil {
 					select {
-					case <-due: // it is dead
+					case <-due: // the server is dead
 					default:
 						t.Errorf("kill %d: before it was killed: %v", kill, err)
 					}
@@ -91,7 +92,7 @@ func TestKill(t *testing.T) {
 		<-s.exited
 		total += int(acked.Load())
 
-		if rng.IntN(2) == 0 { // so is the next start, somewhere in its recovery
+		if rng.IntN(2) == 0 { // the next start is killed too, somewhere in its recovery
 			p := launch(t, nil, "serve", "--data", dir, "--listen", "127.0.0.1:0")
 			<-time.After(time.Duration(rng.IntN(60)) * time.Millisecond)
 			p.kill()
@@ -118,7 +119,7 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills among %d acknowledged writes, and %d of a start", *kills, total, started)
 }
 
-// write sends the set's newest write.
+// write sends the next write of the set.
 func (s *set) write(c *client, rng *rand.Rand) (reply, error) {
 	if s.size > 1 {
 		rows := make([]string, s.size)
@@ -137,8 +138,8 @@ func (s *set) row(i int) string {
 	return fmt.Sprintf(`{"external_id":"%s.%d","email":"%s.%d@example.com","note":"%d"}`, s.name, i, s.name, i, s.sent)
 }
 
-// check compares the set with the notes that the server has, "" where it has no
-// contact, and goes on from there.
+// check compares the set with the notes on the server ("": no contact), and continues
+// from them.
 func (s *set) check(notes map[string]string) error {
 	note := notes[s.name+".0"]
 	for i := range s.size {

@@ -15,9 +15,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestLead is what a team's lead does in a conversation: a template, four files and an
-// attribute of the person, without leaving the thread. With the mouse, and with keys only;
-// without script, other pages are in between.
+// TestLead: a team's lead sends a template and four files and changes an attribute of
+// the person, without leaving the thread. This is done with the mouse and with keys
+// only; without script, it needs other pages in between.
 func TestLead(t *testing.T) {
 	t.Parallel()
 	withEachHand(t, lead)
@@ -42,7 +42,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		}
 	}
 
-	// A template, found by a word of its text.
+	// A template, found by a word in its text.
 	const template = `#templates a[href*="template=appointment_reminder%2Fen_US"]`
 	if plain {
 		h.follow("#foot-do [data-panel]")
@@ -55,7 +55,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		}
 		h.push("#foot-do [data-panel]")
 		b.wait(`document.activeElement.id === "f-words"`)
-		b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl))) // the key of the shortcut is typed, too, if it comes late
+		b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl))) // if the shortcut comes late, its key is also typed
 		b.press("appointment")
 		b.wait(fmt.Sprintf(`document.querySelector(%q)?.innerText.includes("{{") === false && document.querySelectorAll("#templates a").length < 4`, template))
 		if keys {
@@ -111,7 +111,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		here("with files chosen")
 		look[bool](b, "window.before = true")
 		h.push("#reply-do .main")
-		for left := 3; left >= 0; left-- { // each is sent by itself
+		for left := 3; left >= 0; left-- { // each is sent as its own message
 			b.wait(fmt.Sprintf(`!window.before || document.querySelectorAll("#files li:not(:has(.error))").length <= %d`, left))
 		}
 		b.wait("!window.before && document.readyState === 'complete'")
@@ -125,7 +125,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 	}
 	here("after the files")
 
-	// An attribute that the person has not had.
+	// An attribute that the person does not have yet.
 	step := h.push
 	if plain {
 		step = h.follow
@@ -150,7 +150,7 @@ func (b *tab) give(selector string, files ...string) {
 	b.do(chromedp.SetUploadFiles(chromedp.CSS(selector), files))
 }
 
-// chooses waits for the next chooser of files that the page opens, and gives it files.
+// chooses waits for the next file chooser that the page opens, and gives it files.
 func (b *tab) chooses(files []string, open func()) {
 	b.t.Helper()
 	opened := make(chan cdp.BackendNodeID, 1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// lines reads a file of testdata that holds a JSON object a line.
+// lines reads a file of testdata with a JSON object on each line.
 func lines(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -17,8 +17,8 @@ func lines(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// The main job on real input: the members of the United States Congress, pushed as
-// a client system would push its customers, and pushed again.
+// TestLegislators does the main job with real input: it pushes the members of the United
+// States Congress as a client would push its customers, and pushes them again.
 func TestLegislators(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -44,7 +44,7 @@ func TestLegislators(t *testing.T) {
 	}
 	byExternalID := map[string]contact{}
 	for i, was := range first {
-		if second[i] != was { // so the order is the same too
+		if second[i] != was { // this also compares the order
 			t.Errorf("the second time changed a contact:\n%+v\n%+v", was, second[i])
 		}
 		byExternalID[was.ExternalID] = was

@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestAssistants has the clients of the Model Context Protocol's own SDKs use every tool,
-// over stdio and over HTTP, beside one another on the same data.
+// TestAssistants uses every tool with the clients of the Model Context Protocol's SDKs,
+// over stdio and over HTTP, at the same time on the same data.
 func TestAssistants(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -74,7 +74,7 @@ func testAssistants(t *testing.T, env []string) {
 					t.Fatal(r, err)
 				}
 			}
-			if err := session.Close(); err != nil { // parley mcp exits 0
+			if err := session.Close(); err != nil { // fails unless parley mcp exits with 0
 				t.Error(err)
 			}
 		})
@@ -110,7 +110,7 @@ func (key bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestAssistantEnds: parley mcp answers what it was asked, and exits 0 when its input
+// TestAssistantEnds: parley mcp answers all requests and exits with 0 when its input
 // ends, and on SIGTERM.
 func TestAssistantEnds(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,8 @@ import (
 
 var mediaFull = flag.Bool("media-full", false, "let TestLargeMedia upload files of 100 MB, not of 8 MiB")
 
-// hostileFiles are files that run a script wherever a browser takes them for a page, a
-// picture with scripts, a script or a style. Each calls /ran when it does.
+// hostileFiles are files that run a script if a browser treats them as a page, a picture
+// with scripts, a script or a style. If they run, they call /ran.
 func hostileFiles() map[string]string {
 	script := `fetch('/ran?%s')`
 	page := `<html><body><script>` + script + `</script><img src=x onerror="` + script + `"></body></html>`
@@ -62,7 +62,7 @@ func hostileFiles() map[string]string {
 	}
 }
 
-// No file that was uploaded runs anything in a browser, however a page uses it.
+// TestHostileMedia: no uploaded file runs in a browser, however a page uses it.
 func TestHostileMedia(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -88,7 +88,7 @@ func TestHostileMedia(t *testing.T) {
 		}
 	}
 
-	// A page of the same origin, so that nothing but the answer's own headers protects it.
+	// A page of the same origin, so that only the headers of the response protect it.
 	target, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestHostileMedia(t *testing.T) {
 	}))
 	defer origin.Close()
 	b := newTab(t, origin.URL)
-	defer func() { // what a policy forbids is reported, and expected here
+	defer func() { // a violation of the policy is reported, and expected here
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.reports = nil
@@ -130,7 +130,7 @@ func TestHostileMedia(t *testing.T) {
 		b.do(chromedp.Navigate(origin.URL + "/use/" + id))
 		b.wait(`document.title == 'used'`)
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
-		_ = chromedp.Do(ctx, chromedp.Navigate(origin.URL+"/v1/media/"+id+"/content")) // a download ends it
+		_ = chromedp.Do(ctx, chromedp.Navigate(origin.URL+"/v1/media/"+id+"/content")) // a download ends the navigation
 		cancel()
 	}
 	b.do(chromedp.Navigate(origin.URL + "/control"))
@@ -146,7 +146,8 @@ func TestHostileMedia(t *testing.T) {
 	}
 }
 
-// Uploads keep to their bounds: of size, whatever is announced, and of memory.
+// TestLargeMedia: uploads keep their limits: of size, whatever length is announced, and
+// of memory.
 func TestLargeMedia(t *testing.T) {
 	t.Parallel()
 	size, count := 8<<20, 8

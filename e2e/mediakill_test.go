@@ -45,8 +45,9 @@ var (
 	mediaKills    = flag.Int("media-kills", 2, "how often TestInboundMedia and TestErasureOfMedia kill the process")
 )
 
-// A mediaCall is the installation on which a process fetches files and serves the API, and
-// how many tries of a hundred fail; it is in the process's environment.
+// A mediaCall is the configuration of a process, which it gets through its environment:
+// the installation on which it fetches files and serves the API, and how many tries of a
+// hundred fail.
 type mediaCall struct {
 	Dir, Database string
 	Fail          int
@@ -68,7 +69,8 @@ type nodeStore interface {
 	io.Closer
 }
 
-// databaseFile names, in the directory of nodes, their PostgreSQL database, if it is one.
+// databaseFile has the URL of the nodes' PostgreSQL database, if they use one. It is in
+// their directory.
 const databaseFile = "database.url"
 
 func openNodeStore(dir string) (nodeStore, error) {
@@ -82,7 +84,7 @@ func openNodeStore(dir string) (nodeStore, error) {
 	return postgres.Open(context.Background(), postgres.Config{URL: string(url), MaxConns: 6})
 }
 
-// fetchLease is how long a process that was killed keeps a file from others.
+// fetchLease is how long a killed process blocks a file for others.
 const fetchLease = 500 * time.Millisecond
 
 func newMediaNode(call mediaCall) (*mediaNode, error) {
@@ -101,7 +103,7 @@ func newMediaNode(call mediaCall) (*mediaNode, error) {
 	return n, nil
 }
 
-// leave makes the directory of nodes, with the name of their database.
+// leave makes the directory of the nodes, with the URL of their database.
 func (d deployment) leave(t *testing.T) {
 	t.Helper()
 	err := os.MkdirAll(d.dir, 0o700)
@@ -128,8 +130,8 @@ func openMediaNode(t *testing.T, call mediaCall) *mediaNode {
 	return n
 }
 
-// mediaMain is the process: it fetches files, deletes content that is unused, and serves
-// the API, until it is killed.
+// mediaMain is the main function of the process. It fetches files, deletes unused
+// content, and serves the API, until it is killed.
 func mediaMain(text string) int {
 	var call mediaCall
 	if err := json.Unmarshal([]byte(text), &call); err != nil {
@@ -175,13 +177,13 @@ func (n *mediaNode) start(t *testing.T, fail int) (*process, string) {
 	return p, strings.TrimSpace(p.stdout.String())
 }
 
-// A courier is a sandbox whose customers send files, of which some tries fail.
+// A courier is a sandbox whose customers send files. Some tries to fetch them fail.
 type courier struct {
 	*sandbox.Sandbox
 	fail int
 }
 
-// sentFile is the content of the file with a reference, which it repeats.
+// sentFile returns the content of the file with a reference: the reference, repeated.
 func sentFile(ref string) []byte {
 	size := 1000 + int(sha256.Sum256([]byte(ref))[0])*1000
 	if strings.HasSuffix(ref, "7") {
@@ -211,7 +213,7 @@ func (c *courier) Fetch(ctx context.Context, _ provider.Access, ref string, told
 	case 4:
 		panic("a bug")
 	}
-	for part := range 4 { // long enough to be killed in between
+	for part := range 4 { // slow enough for a kill in between
 		n := len(content)
 		if _, err := w.Write(content[part*n/4 : (part+1)*n/4]); err != nil {
 			return is, err
@@ -265,7 +267,7 @@ func (d *mediaDesk) operator(t *testing.T) desk.Principal {
 	return p
 }
 
-// sends has a person send a file.
+// sends lets a person send a file.
 func (d *mediaDesk) sends(t *testing.T, person int, ref string) *desk.Conversation {
 	t.Helper()
 	sum := sha256.Sum256(sentFile(ref))
@@ -279,7 +281,7 @@ func (d *mediaDesk) sends(t *testing.T, person int, ref string) *desk.Conversati
 	return c
 }
 
-// files are the records of all files.
+// files returns the records of all files.
 func (d *mediaDesk) files(t *testing.T) (all []*desk.Media) {
 	t.Helper()
 	for before := (desk.ID{}); ; before = all[len(all)-1].ID {
@@ -293,8 +295,7 @@ func (d *mediaDesk) files(t *testing.T) (all []*desk.Media) {
 	}
 }
 
-// fetched has the waiting jobs tried again at once, as the time that passes would, until
-// all files are ready.
+// fetched makes waiting jobs due at once, instead of waiting, until all files are ready.
 func (d *mediaDesk) fetched(t *testing.T, limit time.Duration) {
 	t.Helper()
 	for start := time.Now(); ; <-time.After(50 * time.Millisecond) {
@@ -308,7 +309,7 @@ func (d *mediaDesk) fetched(t *testing.T, limit time.Duration) {
 	}
 }
 
-// hasten returns how many files are still pending.
+// hasten makes waiting jobs due, and returns how many files are still pending.
 func (d *mediaDesk) hasten(t *testing.T) (left int) {
 	t.Helper()
 	var pending []desk.ID
@@ -343,7 +344,8 @@ func (d *mediaDesk) hasten(t *testing.T) (left int) {
 	return left
 }
 
-// swept lets what was left by killed processes be deleted, as an hour would.
+// swept lets the node delete the leftovers of killed processes, as if an hour had
+// passed.
 func (d *mediaDesk) swept(t *testing.T) {
 	t.Helper()
 	const statement = `UPDATE media_contents SET pinned_until = 0`
@@ -361,7 +363,7 @@ func (d *mediaDesk) swept(t *testing.T) {
 			err = errors.Join(err, conn.Close(t.Context()))
 		}
 	}
-	for drafts := 0; drafts < 10 && err == nil; drafts++ { // it drops them in groups
+	for drafts := 0; drafts < 10 && err == nil; drafts++ { // drafts are deleted in groups
 		err = d.store.DropDrafts(t.Context(), -time.Hour)
 	}
 	if err = errors.Join(err, d.app.Media.DropContents(t.Context())); err != nil {
@@ -369,7 +371,7 @@ func (d *mediaDesk) swept(t *testing.T) {
 	}
 }
 
-// holds checks that there are exactly these contents, and nothing of drafts.
+// holds checks that exactly these contents exist, and no drafts.
 func (d *mediaDesk) holds(t *testing.T, contents map[string]bool) {
 	t.Helper()
 	if d.Database != "" {
@@ -407,8 +409,8 @@ func (d *mediaDesk) holds(t *testing.T, contents map[string]bool) {
 	}
 }
 
-// TestInboundMedia: files that people sent are fetched by a process that is killed again
-// and again, from a provider of which three tries of ten fail. All come, with their bytes.
+// TestInboundMedia: a process that is killed again and again fetches the files that
+// people sent. Three of ten tries fail. All files arrive, with their bytes.
 func TestInboundMedia(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, in deployment) {
@@ -464,18 +466,19 @@ func (d *mediaDesk) read(t *testing.T, m *desk.Media) []byte {
 	return b
 }
 
-// fileTrace finds what is in the files of one person only.
+// fileTrace matches text in the files of one person only.
 var fileTrace = regexp.MustCompile(`(own|sent|late)-of-person-\d{5}`)
 
-// TestErasureOfMedia: people are deleted by a process that is killed again and again, while
-// it fetches their files. Once it has swept, nothing is left of what only they sent and
-// got; what others sent with the same bytes, and got, is there.
+// TestErasureOfMedia: a process that is killed again and again deletes people while it
+// fetches their files. After a sweep, nothing is left of files that only these people
+// sent and got. Files of other people with the same bytes are still there.
 func TestErasureOfMedia(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, eraseMedia)
 }
 
-// deletes deletes a person over HTTP, however often the server is killed meanwhile.
+// deletes deletes a person over HTTP. It repeats the request if the server is killed
+// meanwhile.
 func (d *mediaDesk) deletes(contact desk.ID, url func() string) (err error) {
 	for start := time.Now(); time.Since(start) < 2*patience; <-time.After(5 * time.Millisecond) {
 		request, err := http.NewRequest("DELETE", url()+"/v1/contacts/"+contact.String(), http.NoBody)
@@ -503,7 +506,7 @@ func eraseMedia(t *testing.T, in deployment) {
 		t.Fatal(err)
 	}
 	gone, stay := *mediaErasures, max(2, *mediaErasures/4)
-	contents := map[string]bool{} // that stay
+	contents := map[string]bool{} // the contents that must stay
 	stays := func(content []byte) { contents[fmt.Sprintf("%x", sha256.Sum256(content))] = true }
 	people := make([]*desk.Conversation, gone+stay)
 	for i := range people {
@@ -545,7 +548,7 @@ func eraseMedia(t *testing.T, in deployment) {
 	running, at := d.start(t, 20)
 	d.fetched(t, patience+time.Duration(gone)*100*time.Millisecond)
 	for i := range gone {
-		if i%2 == 0 { // is fetched while the person is deleted
+		if i%2 == 0 { // fetched while the person is deleted
 			d.sends(t, i, fmt.Sprintf("late-of-person-%05d", i))
 		}
 	}

@@ -16,10 +16,10 @@ import (
 
 var attackFull = flag.Bool("memory-full", false, "let TestMemory attack the memory with full sizes, and judge what a neighbour waits")
 
-// attackMemory is how much memory a server may take, whatever is sent to it.
+// attackMemory is how much memory a server may use under any attack.
 const attackMemory = 400 << 20
 
-// full is a count of an attack, or a small one for every day.
+// full returns the count of a full attack, or the small count of an ordinary run.
 func full(count, small int) int {
 	if *attackFull {
 		return count
@@ -29,7 +29,8 @@ func full(count, small int) int {
 
 var peakField = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak is the most memory that a process has had, in bytes; 0 where the system does not tell.
+// peak returns the greatest memory that the process has used, in bytes; 0 where the
+// system does not report it.
 func (p *process) peak(t testing.TB) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -48,7 +49,7 @@ func (p *process) peak(t testing.TB) int {
 	return kib << 10
 }
 
-// A victim is a server that is attacked in one workspace, and used in another.
+// A victim is a server that is attacked in one workspace and used in another.
 type victim struct {
 	*server
 	attacker *client
@@ -65,8 +66,8 @@ func newVictim(t *testing.T, connections int) *victim {
 	return v
 }
 
-// beside runs an attack while a neighbour reads and writes, and holds the server's memory and
-// what the neighbour waits to their bounds.
+// beside runs an attack while a neighbour reads and writes. It checks the bounds of the
+// server's memory and of the neighbour's waits.
 func (v *victim) beside(t *testing.T, p99, slowest time.Duration, attack func()) {
 	t.Helper()
 	id := contactOf(t, v.user.must(t, 201, "POST", "/contacts", `{"external_id":"neighbour"}`)).ID
@@ -111,7 +112,7 @@ func (v *victim) beside(t *testing.T, p99, slowest time.Duration, attack func())
 		t.Errorf("%d MB of memory, want at most %d", peak>>20, attackMemory>>20)
 	}
 	if !*attackFull {
-		return // beside other tests, times say nothing
+		return // while other tests run, times prove nothing
 	}
 	all := slices.Concat(reads, writes)
 	if p99 > 0 && percentile(all, 99) > p99 {
@@ -122,7 +123,7 @@ func (v *victim) beside(t *testing.T, p99, slowest time.Duration, attack func())
 	}
 }
 
-// texts defines n text attributes, k0 and on.
+// texts defines n text attributes: k0, k1, and so on.
 func (c *client) texts(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
@@ -130,7 +131,7 @@ func (c *client) texts(t *testing.T, n int) {
 	}
 }
 
-// mustBatch sends rows of upserts that must all succeed.
+// mustBatch sends rows of upserts, all of which must succeed.
 func (c *client) mustBatch(t *testing.T, rows []string) {
 	t.Helper()
 	body := c.must(t, 200, "POST", "/contacts/batch", upserts(rows))
@@ -139,7 +140,8 @@ func (c *client) mustBatch(t *testing.T, rows []string) {
 	}
 }
 
-// fill makes n contacts with nearly 256 KiB of attributes each, and so many further identities.
+// fill makes n contacts with nearly 256 KiB of attributes each, and the given number of
+// further identities.
 func (c *client) fill(t *testing.T, n, further int) {
 	t.Helper()
 	c.texts(t, 65)
@@ -170,7 +172,7 @@ func (c *client) fill(t *testing.T, n, further int) {
 	}
 }
 
-// TestMemory sends what once took gigabytes.
+// TestMemory sends requests that once took gigabytes of memory.
 func TestMemory(t *testing.T) {
 	const slow = 2 * time.Second
 	const quick = 250 * time.Millisecond
@@ -197,7 +199,7 @@ func TestMemory(t *testing.T) {
 	t.Run("a_thousand_large_contacts", func(t *testing.T) { large(t, full(1000, 80), 0) })
 	t.Run("with_a_thousand_identities_each", func(t *testing.T) { large(t, full(1000, 10), 1000) })
 
-	// As many requests, which share flushes.
+	// The same contacts in single requests, which share flushes.
 	t.Run("a_thousand_large_contacts_one_by_one", func(t *testing.T) {
 		const clients = 250
 		v := newVictim(t, clients)
@@ -214,7 +216,7 @@ func TestMemory(t *testing.T) {
 					case r.status == 200:
 						taken.Add(1)
 					default:
-						refused.Add(1) // there is no room for its answer
+						refused.Add(1) // there is no memory for its response
 					}
 				}
 			})
@@ -235,8 +237,8 @@ func TestMemory(t *testing.T) {
 		v.beside(t, quick, 0, func() {
 			together(clients, func(i int) {
 				count := &counts[i]
-				// 503 when the budget of bodies in flight is used up. A client that meets it
-				// sends its body again.
+				// The response is 503 when the budget for request bodies is used up. The client
+				// then sends its body again.
 				for round := 0; round < full(4, 1) || count.taken == 0 && round < 20; round++ {
 					r, err := v.attacker.expect("POST", "/contacts/batch", bodies[(i+round)%len(bodies)], 200, 503)
 					switch {
@@ -294,7 +296,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// batchOf is a batch of so many rows and bytes, filled by member.
+// batchOf returns a batch with this many rows and bytes. member fills it.
 func batchOf(rows, bytes int, member func(b *strings.Builder, n int)) string {
 	var b strings.Builder
 	b.WriteString(`{"operations":[`)
@@ -321,7 +323,7 @@ func batchOf(rows, bytes int, member func(b *strings.Builder, n int)) string {
 
 func shortNames(b *strings.Builder, n int) {
 	b.WriteByte('"')
-	b.WriteString(strings.ToUpper(strconv.FormatInt(int64(n), 36))) // in capitals, which no attribute has
+	b.WriteString(strings.ToUpper(strconv.FormatInt(int64(n), 36))) // in capitals, unlike the names of attributes
 	b.WriteString(`":0`)
 }
 

@@ -25,7 +25,7 @@ import (
 
 var migrateContacts = flag.Int("migrate-contacts", 300, "how many contacts of each workspace TestMigrate copies")
 
-// A migratedWorkspace is one with something of everything.
+// A migratedWorkspace is a workspace with records of every kind.
 type migratedWorkspace struct {
 	id, key, channel string
 	media            []string
@@ -35,7 +35,7 @@ const (
 	migrateTemplates = `{"name":"hello","language":"en_US","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Hello {{1}}, ünï – \"quoted\"."}]}
 {"name":"offer","language":"de","category":"MARKETING","status":"APPROVED","components":[{"type":"BODY","text":"Ein Angebot!"}]}
 {"name":"spoilt","language":"de","category":"UTILITY","status":"REJECTED","components":[{"type":"BODY","text":"Nein."}]}`
-	migrateStopped = "+12025550199" // wants no marketing
+	migrateStopped = "+12025550199" // has opted out of marketing
 )
 
 // fillForMigration makes a workspace with contacts.
@@ -93,7 +93,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	}
 	w.send(t, s, 422, "refused", "+12025550001", "hello")
 	w.send(t, s, 503, "lost", "+12025550003", "hello") // in doubt
-	// A receiver that answers every delivery with an error, and says why.
+	// A receiver that answers every delivery with an error and a text.
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "restarting", http.StatusServiceUnavailable)
 	}))
@@ -111,7 +111,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"ünï \"x\"\n🎈","member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"second"}`)
-	c.must(t, 200, "PUT", "/members/"+memberOf(t, c, members[0])+"/availability", `{"available":false}`) // so that the policy assigns nothing while this runs
+	c.must(t, 200, "PUT", "/members/"+memberOf(t, c, members[0])+"/availability", `{"available":false}`) // so that the policy does not assign conversations during the test
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":["`+members[0]+`"]},"owner_away":"pool","hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","24:00"]]}},"auto_reply":{"away":"\"🎈\"\n"}}`)
 	c.must(t, 201, "PUT", "/snippets/hi", `{"text":"Hi {{customer_name}} \"🎈\"\n"}`)
 	s.stop(t)
@@ -136,7 +136,7 @@ func (w migratedWorkspace) send(t *testing.T, s *server, status int, key, phone,
 	return answer
 }
 
-// answers reads all that the API shows of a workspace: by path, the body.
+// answers returns the bodies of all API responses about a workspace, by path.
 func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 	t.Helper()
 	c, all := s.client(t, w.key, 1), map[string]string{}
@@ -190,7 +190,7 @@ func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 	return all
 }
 
-// memberOf is the id of the member with an e-mail.
+// memberOf returns the id of the member with an e-mail.
 func memberOf(t *testing.T, c *client, email string) string {
 	t.Helper()
 	for _, m := range decode[struct {
@@ -216,8 +216,8 @@ func openSource(t *testing.T, dir string) *sql.DB {
 	return db
 }
 
-// leaveReports puts rows into the tables that a server empties by itself: what was heard
-// and is due in a hundred years, a report on a message that is not known, a callback, and
+// leaveReports adds rows to the tables that a server empties by itself: an inbound item
+// that is due in a hundred years, a status of an unknown message, a callback, and
 // sessions of members.
 func leaveReports(t *testing.T, db *sql.DB) {
 	t.Helper()
@@ -267,8 +267,8 @@ func fileSum(t *testing.T, path string) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// TestMigrate copies an installation, killing the copy on the way, and looks whether
-// servers on both databases answer with the same bytes.
+// TestMigrate copies an installation, and kills the copy on the way. Then servers on
+// both databases must return the same bytes.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)
@@ -290,7 +290,7 @@ func TestMigrate(t *testing.T) {
 	}
 	s.stop(t)
 	leaveReports(t, db)
-	if err := db.Close(); err != nil { // which empties the log
+	if err := db.Close(); err != nil { // this empties the log
 		t.Fatal(err)
 	}
 	before := fileSum(t, filepath.Join(dir, "parley.db"))
@@ -304,7 +304,7 @@ func TestMigrate(t *testing.T) {
 		if try%2 == 0 {
 			p.kill()
 		} else {
-			_ = p.cmd.Process.Signal(os.Interrupt) // it may have ended
+			_ = p.cmd.Process.Signal(os.Interrupt) // it may have ended already
 		}
 		if p.wait(t) == 0 {
 			break
@@ -328,7 +328,7 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("it answers %v: %s", err, r.stdout)
 		}
 		for _, table := range answer.Tables {
-			if table.Rows == 0 && table.Name != "event_floors" { // no event has expired; TestEventRetention copies that
+			if table.Rows == 0 && table.Name != "event_floors" { // no event has expired; TestEventRetention copies such events
 				t.Errorf("nothing of the table %s was there to be copied", table.Name)
 			}
 		}
@@ -355,7 +355,8 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 
-	// What is not shown is there too: keys and their answers, opt-outs, the numbers of events.
+	// Data that the API does not show is copied too: keys and their answers, opt-outs, the
+	// numbers of events.
 	sqlite := serve(t, dir)
 	for _, w := range workspaces {
 		for _, key := range []string{"key-3", "refused"} {
@@ -380,7 +381,8 @@ func TestMigrate(t *testing.T) {
 	sqlite.stop(t)
 }
 
-// contactsCopied counts the contacts in a database that a copy may just begin to fill.
+// contactsCopied counts the contacts in a database into which a copy may just have
+// begun.
 func contactsCopied(t *testing.T, database string) (n int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
@@ -388,6 +390,6 @@ func contactsCopied(t *testing.T, database string) (n int) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	_ = conn.QueryRow(t.Context(), `SELECT count(*) FROM contacts`).Scan(&n) // the table may not be there yet
+	_ = conn.QueryRow(t.Context(), `SELECT count(*) FROM contacts`).Scan(&n) // the table may not exist yet
 	return n
 }

@@ -15,9 +15,9 @@ import (
 // busy is how long TestBatchesBesideSingles keeps the server busy.
 const busy = 3 * time.Second
 
-// One client sends batches of 1000 back to back, and 16 others create single
-// contacts beside it. How long those take is told and not judged: the machine may
-// be anything.
+// TestBatchesBesideSingles: one client sends batches of 1000 one after the other, while
+// 16 others create single contacts. The times of the others are logged, but not checked,
+// because machines differ.
 func TestBatchesBesideSingles(t *testing.T) {
 	const singles = 16
 	dir := newDir(t)
@@ -59,8 +59,8 @@ func TestBatchesBesideSingles(t *testing.T) {
 		batches, busy, len(all), percentile(all, 50), percentile(all, 99), percentile(all, 100))
 }
 
-// An operator takes a key back while 64 writers use it. Once the command has
-// returned, no request that begins is let in.
+// TestRevokeBesideWriters: an operator revokes a key while 64 writers use it. Once the
+// command has returned, new requests with this key are refused.
 func TestRevokeBesideWriters(t *testing.T) {
 	const writers, revocations = 64, 3
 	dir := newDir(t)
@@ -80,7 +80,7 @@ func TestRevokeBesideWriters(t *testing.T) {
 					late := revoked.Load()
 					var r reply
 					var err error
-					if n%4 == 3 { // and now and then they read
+					if n%4 == 3 { // sometimes they read
 						r, err = c.expect("GET", path, "", 200, 401)
 					} else {
 						r, err = c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":"%d-%d-%d"}`, round, w, n), 201, 401)
@@ -119,14 +119,14 @@ func TestRevokeBesideWriters(t *testing.T) {
 		}
 	}
 	t.Logf("parley key revoke beside %d writers: median %v, max %v", writers, percentile(took, 50), percentile(took, 100))
-	if worst := percentile(took, 100); worst > 10*time.Second { // as good as hung
+	if worst := percentile(took, 100); worst > 10*time.Second { // practically blocked
 		t.Errorf("parley key revoke took %v", worst)
 	}
 }
 
-// A thousand clients that send a byte of a header or a body now and then do not
-// stop eight others, and those that never come to the end of their header are
-// dropped.
+// TestSlowClients: a thousand clients send a byte of a header or a body now and then.
+// Eight other clients are not affected. Clients that never finish their header are
+// disconnected.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	const slow, normal, requests = 1000, 8, 100
@@ -161,7 +161,7 @@ func TestSlowClients(t *testing.T) {
 		}
 	}
 
-	// A byte of each, one after the other, until all is over.
+	// One byte for each client, one after the other, until the test is over.
 	over, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -172,7 +172,7 @@ func TestSlowClients(t *testing.T) {
 					tick.Stop()
 					return
 				case <-tick.C:
-					_, _ = c.Write([]byte(" ")) // the server may have dropped it
+					_, _ = c.Write([]byte(" ")) // the server may have closed the connection
 				}
 			}
 		}

@@ -23,8 +23,8 @@ import (
 
 var nodeKeys = flag.Int("node-keys", 20, "how many idempotency keys TestNodesSendOnce uses, each in repeated calls to two servers. Long run: -node-keys 2000")
 
-// A deployment is an installation in PostgreSQL: a database for all its servers, and
-// for the commands a directory with the secret key.
+// A deployment is an installation with PostgreSQL: a database for all its servers, and a
+// directory with the secret key for commands.
 type deployment struct{ dir, database string }
 
 func newDeployment(t testing.TB) deployment {
@@ -35,13 +35,13 @@ func newDeployment(t testing.TB) deployment {
 // must runs a command on the database.
 func (d deployment) must(t testing.TB, args ...string) map[string]any {
 	t.Helper()
-	if d.database == "" { // it is in the directory
+	if d.database == "" { // the database is in the directory
 		return must(t, d.dir, args...)
 	}
 	return must(t, d.dir, append(args, "--database", d.database)...)
 }
 
-// workspace makes a workspace with a key that may do anything.
+// workspace makes a workspace with a key that has all permissions.
 func (d deployment) workspace(t testing.TB) (workspace, key string) {
 	t.Helper()
 	workspace = d.must(t, "workspace", "create", "--name", "Test")["workspace_id"].(string)
@@ -62,7 +62,8 @@ func (d deployment) nodes(t testing.TB) (nodes [2]*server) {
 	return nodes
 }
 
-// Clients that race on the same people through two servers make nobody twice.
+// TestNodesRace: clients race on the same people through two servers. No person is
+// created twice.
 func TestNodesRace(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -75,10 +76,10 @@ func TestNodesRace(t *testing.T) {
 }
 
 // TestNodesSendOnce makes each call eight times at once over two servers, until all are
-// answered: the answers are the same bytes, and each number has one message.
+// answered. The answers have the same bytes, and each number gets one message.
 func TestNodesSendOnce(t *testing.T) {
 	t.Parallel()
-	const retries, atOnce = 8, 8 // keys that are under way at a time
+	const retries, atOnce = 8, 8 // how many keys are in use at a time
 	d := newDeployment(t)
 	ws, key := d.workspace(t)
 	channel := d.sandbox(t, ws)
@@ -89,7 +90,7 @@ func TestNodesSendOnce(t *testing.T) {
 	for from := 0; from < *nodeKeys && !t.Failed(); from += atOnce {
 		together(min(atOnce, *nodeKeys-from)*retries, func(i int) {
 			k := from + i/retries
-			// A person is written to with two keys, which share the conversation.
+			// Each person gets sends with two keys, which use the same conversation.
 			if _, err := nodes[i%2].sent(fmt.Sprintf("key-%d", k), phoneOf(k/2)); err != nil {
 				t.Error(err)
 			}
@@ -143,16 +144,16 @@ func (d deployment) sandbox(t testing.TB, workspace string) (channel string) {
 	return channel
 }
 
-// phoneOf is the number of a person, with whom the sandbox does nothing special.
+// phoneOf returns the number of a person for whom the sandbox simulates no fault.
 func phoneOf(person int) string { return fmt.Sprintf("+4930%06d7", person) }
 
-// sent makes a send until it is answered with a message, and returns the answer.
+// sent repeats a send until the response has a message, and returns the response.
 func (c *client) sent(key, phone string) ([]byte, error) {
 	body := fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone)
 	return c.sentTo("/conversations/outbound", key, body)
 }
 
-// replied makes a reply until it is answered with a message, and returns the answer.
+// replied repeats a reply until the response has a message, and returns the response.
 func (c *client) replied(key, conversation string) ([]byte, error) {
 	return c.sentTo("/conversations/"+conversation+"/messages", key, `{"text":"Hi"}`)
 }
@@ -174,7 +175,7 @@ func (c *client) sentTo(path, key, body string) ([]byte, error) {
 	return nil, fmt.Errorf("%s to %s has no answer but %s", key, path, last)
 }
 
-// messagesTo counts the messages to the one contact with the number, which are in one
+// messagesTo counts the messages to the only contact with this number. They are in one
 // conversation.
 func (c *client) messagesTo(t testing.TB, phone string) int {
 	t.Helper()
@@ -190,7 +191,8 @@ func (c *client) messagesTo(t testing.TB, phone string) int {
 	return len(decode[list](t, c.must(t, 200, "GET", "/conversations/"+conversations[0].ID+"/messages?limit=200", "")).Data)
 }
 
-// What a command does, both servers know on their next request.
+// TestNodesSeeCommands: a change by a command takes effect at the next request to either
+// server.
 func TestNodesSeeCommands(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -209,14 +211,15 @@ func TestNodesSeeCommands(t *testing.T) {
 		}
 	}
 
-	// And what one server did, the other knows too.
+	// A change by one server takes effect at the other one too.
 	nodes[0].want(t, 201, admin, "POST", "/attributes", `{"key":"plan","type":"text"}`)
 	nodes[1].want(t, 201, admin, "POST", "/contacts", `{"external_id":"1","attributes":{"plan":"pro"}}`)
 	nodes[1].want(t, 200, admin, "DELETE", "/attributes/plan", "")
 	nodes[0].want(t, 422, admin, "POST", "/contacts", `{"external_id":"1","attributes":{"plan":"free"}}`)
 }
 
-// A list can be read on by another server than the one that began it.
+// TestNodesShareCursors: a list that was begun at one server can be continued at
+// another.
 func TestNodesShareCursors(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -251,13 +254,14 @@ func TestNodesShareTheSecretKey(t *testing.T) {
 	for _, args := range opening(newDir(t)) {
 		args = append(args, "--database", database)
 		refused(t, []string{anotherKey}, args, "secret key", "PARLEY_SECRET_KEY")
-		refused(t, nil, args, "PARLEY_SECRET_KEY") // serve and demo make one, which is another; other commands make none
+		refused(t, nil, args, "PARLEY_SECRET_KEY") // serve and demo make a key, which is a different one; other commands make none
 	}
 	if got := first.status(t, "/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz of the first server: status %d", got)
 	}
 
-	// With the key nothing is kept in the directory, which need not even exist.
+	// With the key in the environment, nothing is stored in the directory, which need not
+	// exist.
 	dir := newDir(t)
 	serveWith(t, []string{oneBase64, "PARLEY_DATABASE_URL=" + database}, "--data", dir).stop(t)
 	if _, err := os.Stat(dir); err == nil {
@@ -265,7 +269,8 @@ func TestNodesShareTheSecretKey(t *testing.T) {
 	}
 }
 
-// Two servers share a directory of files; another directory, or none, is refused.
+// TestNodesShareTheMediaDirectory: two servers share a directory of files. Another
+// directory, or none, is refused.
 func TestNodesShareTheMediaDirectory(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -296,7 +301,7 @@ func TestNodesShareTheMediaDirectory(t *testing.T) {
 	}
 }
 
-// Ten processes at once make one installation.
+// TestNodesFirstCommandsAtOnce: ten processes at once make one installation.
 func TestNodesFirstCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -350,8 +355,8 @@ func TestNodesRefuseADatabaseOfANewerParley(t *testing.T) {
 	}
 }
 
-// A dump is taken while a server is written to, as docs/postgresql.md says, and has all
-// that was acknowledged before.
+// TestNodesBackup: a dump is made while a server is written to, as in
+// docs/postgresql.md. It has all data that was acknowledged before.
 func TestNodesBackup(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Cluster(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNotifications: once asked for, a hidden tab tells who has written to the member or to
-// whoever takes it, by name only; and a tab that is seen tells nothing.
+// TestNotifications: once allowed, a hidden tab notifies of messages to the member and
+// in unassigned conversations, by name only. A visible tab does not.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
@@ -23,14 +23,14 @@ func TestNotifications(t *testing.T) {
 		t.Helper()
 		must(t, d.dir, "sandbox", "inbound", "--channel", channel, "--from", from, "--name", name, "--text", text)
 	}
-	// The browser asks nobody here: what it would show is noted.
+	// The test replaces the browser's notifications, and records them.
 	const note = `window.shown = []; window.Notification = class { static permission = window.allows ?? "default";
 		static async requestPermission() { return this.permission = window.allows = "granted"; }
 		constructor(title, more) { window.shown.push([title, more]); } }; true`
 	writes("+34600000001", "Before", "Not told")
 	b.open("/me")
 	b.wait(`document.documentElement.classList.contains("js")`)
-	// They were on, and the browser does not allow them any more.
+	// Notifications were on, but the browser does not allow them any more.
 	look[bool](b, `!!(localStorage.notify = "2026")`)
 	b.open("/me")
 	b.wait(`document.querySelector("#notify button").textContent === "Turn on" && !localStorage.notify`)
@@ -44,7 +44,7 @@ func TestNotifications(t *testing.T) {
 	if got := look[string](b, `JSON.stringify(window.shown)`); got != look[string](b, `JSON.stringify([["Rosa <b>Marín", { tag: window.shown[0][1].tag }]])`) {
 		t.Errorf("shown: %s", got)
 	}
-	// The same person again: one more. A tab that is seen: none.
+	// The same person writes again: one more notification. A visible tab: none.
 	writes("+34600000002", "Rosa", "More")
 	b.wait(`window.shown.length === 2`)
 	look[bool](b, `delete document.hidden || true`)
@@ -62,8 +62,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestSound: with the sound turned on, a tab rings once for what is new, on every page, and
-// not for what was there before. The inbox offers notifications until that is answered.
+// TestSound: with the sound on, a tab rings once for new messages, on every page, but
+// not for older ones. The inbox offers notifications until the member has answered.
 func TestSound(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
@@ -99,7 +99,7 @@ func TestSound(t *testing.T) {
 	writes("+34600000002", "Again")
 	b.wait(`window.rung === 2`)
 
-	// Notifications are offered in the inbox until that is answered.
+	// The inbox offers notifications until the member has answered.
 	b.open("/inbox")
 	if look[string](b, "Notification.permission") != "default" {
 		t.Skip("this browser does not ask for notifications")
@@ -114,8 +114,8 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestLiveTitle: the inbox's title says in how many of the member's conversations somebody
-// waits, and changes with them on a page that stays open.
+// TestLiveTitle: the inbox's title has the number of the member's conversations in which
+// a customer waits. It changes while the page stays open.
 func TestLiveTitle(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)

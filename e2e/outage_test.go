@@ -13,17 +13,17 @@ import (
 
 var pgStops = flag.Int("pg-stops", 1, "how often TestOutage stops the PostgreSQL server under load. Long run: -pg-stops 20")
 
-// TestOutage stops PostgreSQL as a crash would, under writers and senders of two
-// servers, and starts it again, while the servers run on. Every request is answered
-// within its bound, by 503 if need be; nothing acknowledged is lost, and nothing sent
-// twice; and service returns by itself.
+// TestOutage stops PostgreSQL like a crash, while writers and senders use two servers,
+// and starts it again while the servers run on. Every request is answered within its
+// bound, perhaps with 503. No acknowledged write is lost, no message is sent twice, and
+// service returns by itself.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	const (
 		writers = 32
 		senders = 4
 		atOnce  = 20 // the size of a batch
-		newSets = 8  // each writer begins so many between two stops
+		newSets = 8  // how many sets each writer begins between two stops
 	)
 	cluster := pgtest.Cluster(t)
 	d := deployment{newDir(t), cluster.Database(t)}
@@ -39,12 +39,12 @@ func TestOutage(t *testing.T) {
 	var sets [writers][]*set
 	var acked, unavailable, sends atomic.Int64
 	var slowest atomic.Int64
-	var back time.Duration // the longest that a server took for its first success
+	var back time.Duration // the longest time until a server's first success
 
 	for stop := range *pgStops {
-		var over atomic.Bool // the database is back, and everybody has written to it
+		var over atomic.Bool // the database is back, and each writer has written to it
 		var wrote [writers]atomic.Int64
-		var first [2]atomic.Int64 // when each server did so for the first time again
+		var first [2]atomic.Int64 // when each server had its first success after that
 		finished := make(chan struct{})
 		go func() {
 			defer close(finished)
@@ -71,7 +71,7 @@ func TestOutage(t *testing.T) {
 					one.sent++
 					began := time.Now()
 					r, err := one.write(nodes[w%2], rng)
-					slowest.Store(max(slowest.Load(), int64(time.Since(began)))) // roughly: it is only told
+					slowest.Store(max(slowest.Load(), int64(time.Since(began)))) // not exact: it is only logged
 					switch {
 					case err != nil:
 						t.Errorf("stop %d: a request is not answered: %v", stop, err)
@@ -103,7 +103,7 @@ func TestOutage(t *testing.T) {
 			return true
 		}
 		waitFor(t, "every writer to be at work", everybody)
-		<-time.After(time.Duration(rng.IntN(500)) * time.Millisecond) // somewhere in what they do
+		<-time.After(time.Duration(rng.IntN(500)) * time.Millisecond) // at any point of their work
 		if err := cluster.Stop("immediate"); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A fakeConsole serves one page with the console's script, whose parts and stream a test
-// sets.
+// A fakeConsole serves one page with the console's script. The test sets the page's
+// parts and its stream.
 type fakeConsole struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -21,9 +21,9 @@ type fakeConsole struct {
 	asked   map[string]int    // how often each was fetched
 	fetches int
 	streams map[chan string]bool
-	opened  int  // how many streams there were
+	opened  int  // how many streams were opened
 	out     bool // the member is signed out
-	down    bool // the server breaks connections off
+	down    bool // the server breaks connections
 	keys    []string
 }
 
@@ -141,7 +141,7 @@ func (f *fakeConsole) stream(w http.ResponseWriter, r *http.Request) {
 	if f.out {
 		f.mu.Unlock()
 		if r.Header.Get("Parley-Part") == "" {
-			http.Redirect(w, r, "/remove", http.StatusSeeOther) // as to the sign-in page
+			http.Redirect(w, r, "/remove", http.StatusSeeOther) // like the redirect to the sign-in page
 			return
 		}
 		w.WriteHeader(http.StatusUnauthorized)
@@ -171,7 +171,7 @@ func (f *fakeConsole) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// say names changes on all streams; "" ends them.
+// say sends names of changes on all streams; "" ends the streams.
 func (f *fakeConsole) say(names string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,7 +193,7 @@ func (f *fakeConsole) waitStream(t *testing.T) {
 	})
 }
 
-// rowsOf is a list as the inbox has one.
+// rowsOf returns a list like that of the inbox.
 func rowsOf(version int, names ...string) string {
 	var b strings.Builder
 	b.WriteString("<ol>")
@@ -235,7 +235,7 @@ func TestPageRenews(t *testing.T) {
 	}
 }
 
-// TestPageMorphs: 100 renewals while a person types. What is typed, what is selected, the
+// TestPageMorphs: 100 renewals while a person types. The typed text, the selection, the
 // scroll position and the focus stay.
 func TestPageMorphs(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestPageMorphs(t *testing.T) {
 	typed := "x"
 	for i := 1; i <= 100; i++ {
 		f.set("thread", region(i))
-		// As a change would, but without the pause of a second.
+		// Like a change, but without the pause of a second.
 		look[bool](b, fmt.Sprintf(`fetch(location.pathname, { headers: { "Parley-Part": "thread" } }).then(read).then((fresh) => { show(document.getElementById("thread"), find("#thread", fresh)); return document.querySelector("#p-3 b").textContent === "%d" })`, i))
 		letter := string(rune('a' + i%26))
 		b.press(letter)
@@ -281,7 +281,8 @@ func TestPageMorphs(t *testing.T) {
 	}
 }
 
-// TestPageOrderWaits: rows of a list that is in use change in place, and their order waits.
+// TestPageOrderWaits: while a list is in use, its rows change in place, and their new
+// order waits.
 func TestPageOrderWaits(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -304,7 +305,7 @@ func TestPageOrderWaits(t *testing.T) {
 	b.wait(rowsShown + ` === "x b y a"`)
 	b.wait(`document.activeElement.closest("li")?.id === "c-x" && !document.querySelector("#list button")`)
 
-	// Once the list is no longer in use, what waits is shown.
+	// Once the list is no longer in use, the new order is shown.
 	f.set("list", rowsOf(3, "z", "x"))
 	f.say("conversation:5")
 	b.shows("x version 3")
@@ -313,7 +314,7 @@ func TestPageOrderWaits(t *testing.T) {
 	b.wait(rowsShown + ` === "z x"`)
 }
 
-// TestPageFocus: when the row that has the focus goes, the next one gets it.
+// TestPageFocus: if the row with the focus is removed, the next row gets the focus.
 func TestPageFocus(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -331,8 +332,8 @@ func TestPageFocus(t *testing.T) {
 	}
 }
 
-// TestPageTabs: twelve tabs of a browser share one stream, which the next one opens when
-// the tab that has it is closed.
+// TestPageTabs: twelve tabs of a browser share one stream. If its tab is closed, another
+// tab opens a new stream.
 func TestPageTabs(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -369,8 +370,8 @@ func TestPageTabs(t *testing.T) {
 	}
 }
 
-// TestPageOffline: a page says when it is cut off, and renews all afterwards; or that its
-// member is signed out.
+// TestPageOffline: a page says that it is offline, and renews everything afterwards; or
+// it says that the member is signed out.
 func TestPageOffline(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -434,7 +435,7 @@ func TestPageActs(t *testing.T) {
 	}
 }
 
-// TestPagesLive: the pages of the demo, while a customer writes in another tab.
+// TestPagesLive: pages of the demo, while a customer writes.
 func TestPagesLive(t *testing.T) {
 	t.Parallel()
 	p := demo(t, newDir(t), "Ctrl-C")
@@ -464,7 +465,8 @@ func TestPagesLive(t *testing.T) {
 	b.click("#list-fresh")
 	b.wait(rows + `[0].innerText.includes("Words in place") && document.activeElement === ` + rows + `[0]`)
 
-	// A thread that is at its end follows, one that is not stays; and nothing reloads.
+	// A thread that is scrolled to its end follows new messages. Otherwise it stays. The
+	// page is not reloaded.
 	b.open(fifth)
 	b.wait(`document.documentElement.classList.contains("js")`)
 	look[bool](b, `window.same = true`)
@@ -475,7 +477,8 @@ func TestPagesLive(t *testing.T) {
 		t.Error("the page was loaded again")
 	}
 
-	// Keys open a menu and leave it without losing the focus; closing leads to the next.
+	// Keys open a menu and leave it without losing the focus. Closing a conversation leads
+	// to the next one.
 	b.press("a")
 	b.wait(`document.activeElement.matches("details[open] #f-assign[role=combobox]")`)
 	b.press("\x1b")
@@ -485,7 +488,7 @@ func TestPagesLive(t *testing.T) {
 	b.shows("Closed.")
 	b.wait(fmt.Sprintf(`location.pathname === %q`, next))
 
-	// A member who is signed out everywhere is told so.
+	// A member whose sessions were all ended is told so.
 	other.open("/me")
 	other.follow(`form[action="/me/sign-out"] button`)
 	b.shows("Signed out.")

@@ -6,7 +6,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestPlayed holds what half an hour of play found wrong in the browser.
+// TestPlayed checks faults that were found in half an hour of using the console in a
+// browser.
 func TestPlayed(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -21,7 +22,7 @@ func TestPlayed(t *testing.T) {
 	b.open(m.link("Mei"))
 	b.follow("main form button")
 
-	// On a phone, what answers leaves room for what is answered, and grows with the text.
+	// On a phone, the reply form leaves room for the thread, and grows with the text.
 	b.open("/inbox/" + rosa)
 	b.wait(`document.documentElement.matches(".js")`)
 	height := `document.querySelector(".composer").offsetHeight`
@@ -36,7 +37,7 @@ func TestPlayed(t *testing.T) {
 		t.Errorf("with the fields of buttons and file, the composer has %d px of 844", got)
 	}
 
-	// With less room, as above the keys of a phone, the end of the thread stays in sight.
+	// With less room, as with a phone's keyboard, the end of the thread stays visible.
 	for range 6 {
 		writes("+34612555781", "", "Hello?\nIs anybody there?\nI am at the door.")
 	}
@@ -46,13 +47,13 @@ func TestPlayed(t *testing.T) {
 	b.size(390, 470, "dark")
 	b.wait(`innerHeight === 470 && ` + end)
 
-	// Names and texts of all scripts begin on one side of the list.
+	// Names and texts in all scripts begin on the same side of the list.
 	b.open("/inbox?view=open")
 	if got := look[[]string](b, `[...new Set([...document.querySelectorAll(".row :is(.who, .what)")].map((el) => getComputedStyle(el).textAlign))]`); len(got) != 1 || got[0] != "left" {
 		t.Errorf("rows are aligned %q", got)
 	}
 
-	// What has the focus is not under the bar at the bottom.
+	// An element with the focus is not under the bar at the bottom.
 	b.open("/me")
 	look[bool](b, `{ scrollTo(0, 0); true }`)
 	if look[bool](b, `[...document.querySelectorAll("main :is(button, select, input:not([type=hidden]))")].some((el) => {
@@ -62,14 +63,15 @@ func TestPlayed(t *testing.T) {
 		t.Error("the bar at the bottom covers what has the focus")
 	}
 
-	// A page that lost its server says so where it can be read.
+	// If a page loses its server, its message about this can be read.
 	look[bool](b, `{ const el = document.createElement("p"); el.className = "toast"; el.id = "offline"; el.textContent = "Reconnecting."; document.querySelector("#toasts").prepend(el); true }`)
 	if got := look[string](b, `getComputedStyle(document.querySelector("#offline")).backgroundColor`); got == "rgba(0, 0, 0, 0)" {
 		t.Error("what says that the server is gone has no ground of its own")
 	}
 
-	// A slash finds saved replies also outside the reply's field, and elsewhere a contact: what
-	// is typed after it does not run as keys, of which e closes a conversation.
+	// A slash searches saved replies, also outside the reply's field; on other pages it
+	// searches contacts. Text that is typed after it does not run as shortcuts (e would
+	// close a conversation).
 	b.size(1440, 900, "light")
 	b.open("/inbox/" + rosa)
 	b.wait(`document.documentElement.matches(".js")`)

@@ -30,9 +30,9 @@ import (
 // publicHost is the host that docs/proxy.md uses in its samples.
 const publicHost = "parley.example.com"
 
-// TestProxies runs the samples of docs/proxy.md in front of a
-// server: the console, its stream, the stream of events, batches and files of 100 MB pass,
-// and the paths of the monitoring don't.
+// TestProxies runs the samples of docs/proxy.md in front of a server. The console, its
+// stream, the stream of events, batches and files of 100 MB pass. The paths for
+// monitoring do not.
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	for _, sample := range []struct {
@@ -58,7 +58,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// sampleOf returns the only block of a language in a page.
+// sampleOf returns the only code block in a language of a page.
 func sampleOf(t *testing.T, file, language string) string {
 	t.Helper()
 	page, err := os.ReadFile(file)
@@ -73,7 +73,7 @@ func sampleOf(t *testing.T, file, language string) string {
 	return sample
 }
 
-// replaced replaces words of a sample, each of which must be there.
+// replaced replaces words of a sample. Each word must exist.
 func replaced(t *testing.T, sample string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -91,7 +91,7 @@ type proxied struct {
 	scratch           string
 	certFile, keyFile string
 	roots             *x509.CertPool
-	address           string // the proxy's
+	address           string // of the proxy
 	http              *http.Client
 }
 
@@ -130,10 +130,10 @@ func (p *proxied) certify(t *testing.T) {
 	p.roots.AppendCertsFromPEM(certificate)
 }
 
-// upstream is the address of the server behind the proxy.
+// upstream returns the address of the server behind the proxy.
 func (p *proxied) upstream() string { return strings.TrimPrefix(p.nodes[0].url, "http://") }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an address on which no process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,7 +173,7 @@ func startCaddy(t *testing.T, p *proxied, sample string) {
 		"run", "--config", config, "--adapter", "caddyfile")
 }
 
-// open makes the client that finds the public host at the proxy, and waits until it
+// open makes a client that finds the public host at the proxy, and waits until the proxy
 // answers.
 func (p *proxied) open(t *testing.T) {
 	t.Helper()
@@ -204,7 +204,7 @@ func (p *proxied) open(t *testing.T) {
 	})
 }
 
-// begin sends a request and returns the answer with its body unread.
+// begin sends a request and returns the response without reading its body.
 func (p *proxied) begin(t *testing.T, method, path string, body io.Reader, header ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://"+publicHost+path, body)
@@ -232,14 +232,14 @@ func (p *proxied) want(t *testing.T, status int, method, path string, body io.Re
 	return text
 }
 
-// form posts a form as a browser does.
+// form posts a form like a browser.
 func (p *proxied) form(t *testing.T, status int, path string, values url.Values) {
 	t.Helper()
 	p.want(t, status, http.MethodPost, path, strings.NewReader(values.Encode()), "Content-Type", "application/x-www-form-urlencoded",
 		"Origin", "https://"+publicHost)
 }
 
-// pdf returns a file of n bytes that counts as a PDF.
+// pdf returns a file of n bytes that is recognized as a PDF.
 func pdf(n int) []byte {
 	file := bytes.Repeat([]byte("parley proxied "), n/15+1)[:n]
 	copy(file, "%PDF-1.7\n")
@@ -249,8 +249,7 @@ func pdf(n int) []byte {
 // largestFile is the default of serve --max-media.
 const largestFile = 100_000_000
 
-// console signs in by a link, posts forms, opens the stream, and answers with a file of
-// 100 MB.
+// console signs in by a link, posts forms, opens the stream, and sends a file of 100 MB.
 func (p *proxied) console(t *testing.T) {
 	t.Helper()
 	p.member("Nora", "admin")
@@ -352,7 +351,7 @@ func (p *proxied) api(t *testing.T) {
 	p.want(t, 200, http.MethodGet, "/openapi.json", http.NoBody)
 }
 
-// shut asks for the paths of the monitoring, in several spellings.
+// shut requests the paths for monitoring, in several spellings.
 func (p *proxied) shut(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/metrics?x=1", "/%6detrics", "/healt%68z"} {
@@ -362,7 +361,7 @@ func (p *proxied) shut(t *testing.T) {
 			t.Errorf("%s: %d, %v: %.200s", path, answer.StatusCode, err, text)
 		}
 	}
-	// Other spellings are pages that don't exist.
+	// Other spellings are pages that do not exist.
 	for _, path := range []string{"//metrics", "/metrics/", "/x/../metrics", "/Metrics"} {
 		answer := p.begin(t, http.MethodGet, path, http.NoBody)
 		text, err := io.ReadAll(answer.Body)

@@ -12,17 +12,17 @@ import (
 
 var raceRounds = flag.Int("race-rounds", 200, "how many people TestRace makes by racing clients. Long run: -race-rounds 10000")
 
-// handles is how many identities a person has. Any two choices of manyHandles
-// share one, so whoever comes second names the person that the first one made.
+// handles is how many identities a person has. Any two sets of manyHandles identities
+// share one, so the second writer of a person always names the contact of the first one.
 const (
 	handles     = 5
 	manyHandles = handles/2 + 1
 )
 
-// TestRace has 64 clients write the same people at once, each naming a person by
-// some identities in an order and a spelling of its own. In each round 44 of them
-// find a new person, 16 update the person of the round before by as little as one
-// identity, and 4 mix up the people of the two rounds before.
+// TestRace lets 64 clients write the same people at once. Each names a person by some of
+// the identities, in its own order and spelling. In each round, 44 clients write a new
+// person, 16 update the person of the previous round by as little as one identity, and 4
+// mix identities of the people of the two previous rounds.
 func TestRace(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -32,7 +32,7 @@ func TestRace(t *testing.T) {
 
 const racers = 64
 
-// race lets the clients of TestRace call the nodes in turn.
+// race lets the clients of TestRace use the nodes in turn.
 func race(t *testing.T, nodes ...*client) {
 	t.Helper()
 	const clients = racers
@@ -42,7 +42,7 @@ func race(t *testing.T, nodes ...*client) {
 
 	for round := range *raceRounds {
 		var writes [clients]string
-		var person [clients]int // whom the client writes; -1: two people
+		var person [clients]int // the person that each client writes; -1: two people
 		rng := random(seed, uint64(round))
 		for i := range clients {
 			switch {
@@ -57,7 +57,7 @@ func race(t *testing.T, nodes ...*client) {
 				writes[i] = personJSON(rng, append(pick(rng, round-1, 1), pick(rng, round-2, 1+rng.IntN(handles))...))
 			}
 		}
-		writes[0] = personJSON(rng, pick(rng, round, handles)) // the person ends up with all of them
+		writes[0] = personJSON(rng, pick(rng, round, handles)) // so that the person finally has all of them
 
 		var created atomic.Int32
 		var made [clients]string
@@ -116,7 +116,7 @@ func race(t *testing.T, nodes ...*client) {
 	}
 }
 
-// A handle is an identity as it is sent.
+// A handle is an identity in a request.
 type handle struct{ kind, value string }
 
 // pick chooses n of a person's identities, in any order and spelling.
@@ -137,8 +137,8 @@ func pick(rng *rand.Rand, person, n int) []handle {
 
 func choose[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// personJSON is the body of a write: what may be a field is now a field and now a
-// further identity.
+// personJSON returns the body of a write. An identity that can be a field is sometimes a
+// field and sometimes a further identity.
 func personJSON(rng *rand.Rand, identities []handle) string {
 	type further struct {
 		Kind  string `json:"kind"`

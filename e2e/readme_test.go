@@ -23,14 +23,14 @@ import (
 	"parley/desk"
 )
 
-// An example is a block of shell in a document, and what it prints: the block
-// after it, "" when the document shows none.
+// An example is a shell block in a document, with its output: the block after it, or ""
+// if there is none.
 type example struct{ shell, prints string }
 
 var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
-// examples lists a document's sh blocks. A json or text block belongs to the sh
-// block before it; one without a language is for the reader alone.
+// examples lists a document's sh blocks. A json or text block belongs to the sh block
+// before it. A block without a language is only for the reader.
 func examples(document string) (list []example) {
 	for _, block := range fence.FindAllStringSubmatch(document, -1) {
 		switch language, body := block[1], block[2]; {
@@ -44,8 +44,8 @@ func examples(document string) (list []example) {
 }
 
 // TestTour pastes the examples of docs/tour.md beside a running demo, in order and into
-// one shell, as a reader would. Their answers are those that the tour shows, up
-// to ids, times and cursors; and where it shows an id twice, they have one twice.
+// one shell, like a reader. The output must be that of the tour, except for ids, times
+// and cursors. Where the tour shows an id twice, the output must have the same id twice.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"sh", "sed", "awk", "curl", "python3"} {
@@ -64,7 +64,8 @@ func TestTour(t *testing.T) {
 		script.WriteString(e.shell + "echo '" + end + "'\n")
 	}
 
-	// What go run would build again is built already, and the demo listens elsewhere.
+	// go run would build the binary again, so the built one is used. The demo listens on
+	// another port.
 	home := t.TempDir()
 	if err := os.CopyFS(filepath.Join(home, "docs"), os.DirFS("../docs")); err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestTour(t *testing.T) {
 		}
 		pasted = strings.ReplaceAll(pasted, old, replacement)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // one of them waits for a status
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // one of the examples waits for a status
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-eu")
 	shell.Dir = home
@@ -91,7 +92,7 @@ func TestTour(t *testing.T) {
 	if err != nil || stderr.Len() > 0 {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), out)
 	}
-	for dir, want := range map[string][]string{home: {"docs", "parley-data"}, scratch: nil} { // it leaves nothing else
+	for dir, want := range map[string][]string{home: {"docs", "parley-data"}, scratch: nil} { // the tour leaves no other files
 		var left []string
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -121,8 +122,8 @@ func TestTour(t *testing.T) {
 	p.stop(t)
 }
 
-// A masker replaces what differs from run to run: an id by its number in order of
-// first appearance, a time and a cursor by a word.
+// A masker replaces values that differ from run to run: an id by the number of its first
+// appearance, a time or a cursor by a word.
 type masker struct{ ids map[string]int }
 
 var (
@@ -132,7 +133,7 @@ var (
 	anyCursor = regexp.MustCompile(`"next_cursor":"[\w-]+"`)
 )
 
-// mask also writes JSON without white space, a value a line.
+// mask also writes JSON without white space, with each value on a line.
 func (m *masker) mask(t *testing.T, text string) string {
 	t.Helper()
 	if strings.HasPrefix(text, "{") {
@@ -170,9 +171,9 @@ func compact(t *testing.T, text string) string {
 	}
 }
 
-// TestAPIDocument sends what the tables of docs/contacts.md say is sent, and holds the
-// answers to what they say is answered. docs/errors.md has every error type.
-// docs/sending.md has every reason, and its stop and start words are those of desk.
+// TestAPIDocument sends the values in the tables of docs/contacts.md, and compares the
+// responses with the tables. docs/errors.md must have every error type. docs/sending.md
+// must have every reason, and the stop and start words of desk.
 func TestAPIDocument(t *testing.T) {
 	t.Parallel()
 	contacts, sending, errorTypes := docsPage(t, "contacts.md"), docsPage(t, "sending.md"), docsPage(t, "errors.md")
@@ -249,9 +250,9 @@ func TestAPIDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentsNameWhatExists holds what README.md and docs/ call a test or a Go file
-// to those that there are, and what the help of the tests' flags calls a test. Each such
-// flag names one.
+// TestDocumentsNameWhatExists: tests and Go files that are named in README.md and docs/
+// exist, and also tests that are named in the help of the tests' flags. Each such flag
+// must name one.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	files, tests, documents, help := map[string]bool{}, []string{}, []string{"../README.md"}, map[string]string{}
@@ -276,7 +277,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		}
 		source, err := os.ReadFile(path)
 		for _, match := range testFlag.FindAllStringSubmatch(string(source), -1) {
-			if match[1] != "update" && match[1] != "seed" { // these are for many tests
+			if match[1] != "update" && match[1] != "seed" { // these flags are for many tests
 				help[match[1]] = match[2]
 			}
 		}
@@ -340,12 +341,12 @@ var (
 	mdBlock   = regexp.MustCompile("(?m)^    .*$")
 )
 
-// prose is a document without its code.
+// prose returns a document without its code.
 func prose(text string) string {
 	return mdCode.ReplaceAllString(mdBlock.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), "")
 }
 
-// anchors are what links into a document can name: its headings in lower case, without
+// anchors returns the names of a document's headings in links: in lower case, without
 // punctuation, with hyphens for spaces.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
@@ -410,7 +411,7 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestNamedPages: a page of docs/ that any file names exists, and README.md links to
+// TestNamedPages: if any file names a page of docs/, the page exists. README.md links to
 // every page.
 func TestNamedPages(t *testing.T) {
 	t.Parallel()
@@ -456,8 +457,8 @@ func TestNamedPages(t *testing.T) {
 	}
 }
 
-// TestBackup does what docs/backup.md says of a backup, under a running server
-// that is written to, and of bringing it back.
+// TestBackup follows docs/backup.md: it makes a backup under a running server that is
+// written to, and restores it.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir, restored := newDir(t), t.TempDir()
@@ -509,7 +510,7 @@ func TestBackup(t *testing.T) {
 	wantSound(t, restored)
 }
 
-// docsPage is the text of a page of docs/.
+// docsPage returns the text of a page of docs/.
 func docsPage(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", page))
@@ -519,7 +520,7 @@ func docsPage(t *testing.T, page string) string {
 	return string(text)
 }
 
-// table returns the rows of a document's table, given its first line.
+// table returns the rows of the table that has this first line.
 func table(t *testing.T, text, head string) (rows [][]string) {
 	t.Helper()
 	_, after, found := strings.Cut(text, "\n"+head+"\n")
@@ -539,5 +540,5 @@ func table(t *testing.T, text, head string) (rows [][]string) {
 	return rows
 }
 
-// code takes the marks of code off a cell.
+// code removes the code marks from a cell.
 func code(cell string) string { return strings.Trim(cell, "`") }

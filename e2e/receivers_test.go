@@ -22,7 +22,7 @@ import (
 	"parley/poster"
 )
 
-// programs are the blocks of docs/receivers.md in one language.
+// programs returns the code blocks of docs/receivers.md in one language.
 func programs(t *testing.T, language string) (list []string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/receivers.md")
@@ -40,16 +40,17 @@ func programs(t *testing.T, language string) (list []string) {
 	return list
 }
 
-// A program is one of docs/receivers.md, and a directory with an inbox where it runs.
+// A program is a program of docs/receivers.md, with the directory where it runs, which
+// has its inbox.
 type program struct {
 	dir     string
 	command []string
 	env     []string
 	printed buffer
-	stop    func() // kills it; after start
+	stop    func() // kills it; set by start
 }
 
-// newProgram writes a program to a file and prepares what it needs.
+// newProgram writes a program to a file and prepares its dependencies.
 func newProgram(t *testing.T, name, text string, env ...string) *program {
 	t.Helper()
 	s := &program{dir: t.TempDir(), env: env}
@@ -110,7 +111,7 @@ func (s *program) start(t *testing.T) {
 	t.Cleanup(s.stop)
 }
 
-// freePort is a port on which nothing listens just now.
+// freePort returns a port on which no process is listening now.
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -122,7 +123,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// receive starts a receiver on a port of its own, and waits until it listens.
+// receive starts a receiver on its own port, and waits until it listens.
 func (s *program) receive(t *testing.T, secret string) (url string) {
 	t.Helper()
 	port := freePort(t)
@@ -155,15 +156,16 @@ func (s *program) inbox(t *testing.T) map[string]string {
 	return events
 }
 
-// lines are what the program has printed.
+// lines returns the lines that the program has printed.
 func (s *program) lines() []string {
 	return strings.FieldsFunc(s.printed.String(), func(r rune) bool { return r == '\n' })
 }
 
 var receivers = []struct{ language, file string }{{"python", "receiver.py"}, {"js", "receiver.mjs"}, {"go", "main.go"}}
 
-// The receivers of docs/receivers.md take what is signed, once, and nothing else. So the
-// libraries of others that they use accept our signatures.
+// TestReceivers: the receivers of docs/receivers.md accept signed requests, each event
+// once, and refuse others. This also shows that the libraries they use accept our
+// signatures.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	for _, receiver := range receivers {
@@ -200,7 +202,7 @@ func TestReceivers(t *testing.T) {
 				accepted(id, event(id, text), key)
 				accepted(id, event(id, text), key)
 			}
-			accepted("evt_new", event("evt_new", "1"), key, other) // as while a secret is rotated
+			accepted("evt_new", event("evt_new", "1"), key, other) // as during a rotation
 			accepted("evt_old", event("evt_old", "1"), other, key)
 			for name, r := range map[string]poster.Result{
 				"another secret": post("evt_a", event("evt_a", "1"), 0, other),
@@ -226,7 +228,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// codeLines counts the lines of a program but imports and empty ones.
+// codeLines counts a program's lines without imports and empty lines.
 func codeLines(text string) (n int) {
 	block := false
 	for line := range strings.Lines(text) {
@@ -244,8 +246,8 @@ func codeLines(text string) (n int) {
 	return n
 }
 
-// The reader of the feed in docs/receivers.md gets every event once, also of the time while
-// it is not running.
+// TestCatchUp: the reader of the feed in docs/receivers.md gets every event once,
+// including those from the time when it was not running.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -286,15 +288,15 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// It also goes on after all that a server and a proxy may answer, and stops if its key is
-// refused.
+// TestCatchUp_failures: the reader goes on after any response of a server or a proxy. It
+// stops if its key is refused.
 func TestCatchUp_failures(t *testing.T) {
 	t.Parallel()
 	var cursors buffer
 	answers := []string{
 		`HTTP/1.1 410 Gone|{"error":{"type":"cursor_expired","details":{"reason":"retention","oldest":"evt_1","newest":"evt_9"}}}`,
 		"HTTP/1.1 502 Bad Gateway|<html>",
-		"HTTP/1.1 200 OK|", // cut
+		"HTTP/1.1 200 OK|", // cut off
 		`HTTP/1.1 200 OK|{"data":[{"id":"evt_2","type":"key.created"}],"cursor":"evt_3","more":false}`,
 		`HTTP/1.1 401 No|{"error":{"message":"send a valid API key"}}`,
 	}
@@ -320,14 +322,15 @@ func TestCatchUp_failures(t *testing.T) {
 	}
 }
 
-// Each receiver of docs/receivers.md gets what a server sends, byte for byte as the feed has
-// it. What happens while a receiver is down reaches it afterwards.
+// TestReceiversOfAServer: each receiver of docs/receivers.md gets the server's events
+// with the same bytes as in the feed. Events from the time when a receiver was down
+// arrive later.
 func TestReceiversOfAServer(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	workspace, key := newWorkspace(t, dir, "--country", "US")
 	channel := must(t, dir, "channel", "add", "sandbox", "--workspace", workspace)["channel_id"].(string)
-	// It answers every request, and then sends the request's body back, unasked.
+	// This server answers every request, and then sends the request's body back, unasked.
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -410,7 +413,7 @@ func TestReceiversOfAServer(t *testing.T) {
 		received()
 	}
 	for i, p := range started {
-		waitFor(t, "what the receiver in "+receivers[i].language+" prints", func() bool { return len(p.lines()) >= len(texts) }) // it stores first
+		waitFor(t, "what the receiver in "+receivers[i].language+" prints", func() bool { return len(p.lines()) >= len(texts) }) // it stores an event before it prints it
 		if lines := p.lines(); len(lines) != len(texts) {
 			t.Errorf("the receiver in %s printed\n%s", receivers[i].language, strings.Join(lines, "\n"))
 		}

@@ -25,8 +25,8 @@ var screenshots = flag.String("screenshots", "", "a directory in which TestScree
 
 var readmePictures = flag.String("readme-pictures", "", "the directory in which TestReadmePictures makes the README's pictures of the console anew: -readme-pictures ../docs/pictures")
 
-// TestScreenshots stores pictures of every page and state, in two sizes, light and dark,
-// with -screenshots. TestAccess looks at the same pages.
+// TestScreenshots stores pictures of every page and state if -screenshots is set, in two
+// sizes, light and dark. TestAccess checks the same pages.
 func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		return
@@ -46,7 +46,7 @@ func take(b *tab, s shot) {
 	}
 }
 
-// follow clicks an element that leads to another page, and waits for that.
+// follow clicks an element that leads to another page, and waits for the page.
 func (b *tab) follow(selector string) {
 	b.t.Helper()
 	look[bool](b, "window.before = true")
@@ -54,7 +54,7 @@ func (b *tab) follow(selector string) {
 	b.wait("!window.before && document.readyState === 'complete'")
 }
 
-// size sets the size of the window; light or dark is the scheme of colours.
+// size sets the size of the window, and the colour scheme: light or dark.
 func (b *tab) size(width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -69,7 +69,7 @@ func (b *tab) size(width, height int64, scheme string) {
 	}))
 }
 
-// picture stores a picture of the page, all of its height.
+// picture stores a picture of the whole page.
 func (b *tab) picture(file string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -86,7 +86,7 @@ func (b *tab) picture(file string) {
 	}
 }
 
-// pictures are those of the README.
+// pictures are the pictures of the README.
 var pictures = []struct {
 	name          string
 	width, height int64
@@ -98,11 +98,11 @@ var pictures = []struct {
 	{"phone", 390, 760, "dark", through("/inbox?view=open", "[data-row]")},
 }
 
-// mostPicture is the largest picture that the repository takes, in bytes.
+// mostPicture limits the size of a picture in the repository, in bytes.
 const mostPicture = 150 << 10
 
-// TestReadmePictures makes the README's pictures, with -readme-pictures into the
-// repository, and holds those that are there to their size.
+// TestReadmePictures makes the README's pictures, and stores them in the repository if
+// -readme-pictures is set. It checks the size of the existing ones.
 func TestReadmePictures(t *testing.T) {
 	p := demo(t, newDir(t), "Ctrl-C")
 	link := regexp.MustCompile(`http://\S+/sign-in/\S+`).FindString(p.stdout.String())
@@ -118,7 +118,7 @@ func TestReadmePictures(t *testing.T) {
 		s.open(b)
 		b.wait(`document.readyState === "complete"`)
 		if s.name == "inbox" {
-			b.shows("Read") // a few seconds after the demo began
+			b.shows("Read") // a few seconds after the demo has started
 		}
 		b.picture(filepath.Join(dir, s.name+".png"))
 		shrink(t, filepath.Join(dir, s.name+".png"))
@@ -130,7 +130,7 @@ func TestReadmePictures(t *testing.T) {
 	}
 }
 
-// shrink stores a picture with the 256 colours that it uses most.
+// shrink stores a picture with its 256 most frequent colours.
 func shrink(t *testing.T, file string) {
 	t.Helper()
 	body, err := os.ReadFile(file)

@@ -19,22 +19,22 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs testdata/*.txtar. Each starts without a data directory, with
-// PARLEY_DATA naming one. $PLACE matches how messages call the database, and after
-// [sqlite] comes what holds for SQLite only. Beside testscript's own commands they have:
+// TestScripts runs testdata/*.txtar. Each script starts without a data directory, with
+// PARLEY_DATA set. $PLACE matches the name of the database in messages. Lines after
+// [sqlite] are for SQLite only. In addition to testscript's own commands, scripts have:
 //
-//	parley ARGS        succeeds; with --json it answers one JSON object
-//	fails CODE ARGS    runs parley, which exits so, with one line on standard error
+//	parley ARGS        succeeds; with --json it prints one JSON object
+//	fails CODE ARGS    runs parley, which exits with CODE, prints one line on standard error
 //	                   and nothing on standard output
-//	field NAME VAR     puts a field of the JSON object answered last into $VAR; a
-//	                   NAME such as data.0.key leads inside
-//	serve ARGS         starts a server on the data directory; $URL is where
-//	shutdown           stops it with SIGTERM, and it exits 0
+//	field NAME VAR     puts a field of the last JSON object into $VAR; NAME may be a path
+//	                   such as data.0.key
+//	serve ARGS         starts a server on the data directory, with its URL in $URL
+//	shutdown           stops it with SIGTERM; it must exit with 0
 //	call STATUS KEY METHOD PATH [BODY]
-//	                   calls the server's API; the answer's body is on standard output
+//	                   calls the server's API; standard output has the response's body
 //	send STATUS KEY IDEMPOTENCY-KEY FILE
 //	                   calls POST /conversations/outbound with the file as its body
-//	mode PERM FILE     the file has these permissions
+//	mode PERM FILE     checks the permissions of a file
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -44,10 +44,10 @@ func TestScripts(t *testing.T) {
 	runScripts(t, files, nil)
 }
 
-// TestScriptsPostgres runs those again that open a database, over PostgreSQL.
+// TestScriptsPostgres runs the scripts that open a database again, over PostgreSQL.
 func TestScriptsPostgres(t *testing.T) {
 	t.Parallel()
-	pgtest.Database(t) // or skip once, here
+	pgtest.Database(t) // skips the test if there is no server
 	var files []string
 	for _, name := range []string{"attempt", "channel", "events", "key", "mcp", "member", "sandbox", "template", "webhook", "workspace"} {
 		files = append(files, filepath.Join("testdata", name+".txtar"))
@@ -55,7 +55,8 @@ func TestScriptsPostgres(t *testing.T) {
 	runScripts(t, files, pgtest.Database)
 }
 
-// runScripts runs scripts, each over a database of its own; without database it is SQLite.
+// runScripts runs scripts, each with its own database. Without the function database, it
+// is SQLite.
 func runScripts(t *testing.T, files []string, database func(testing.TB) string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{
@@ -93,7 +94,7 @@ func runScripts(t *testing.T, files []string, database func(testing.TB) string) 
 	})
 }
 
-// A script is what one script holds between its commands.
+// A script is the state of one script between its commands.
 type script struct {
 	t      testing.TB
 	server *server
@@ -139,7 +140,7 @@ func scriptFails(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// answerOf reads standard output, which is one JSON object and nothing else.
+// answerOf reads standard output, which must be one JSON object and nothing else.
 func answerOf(ts *testscript.TestScript) map[string]any {
 	var object map[string]any
 	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &object); err != nil {
@@ -184,7 +185,7 @@ func scriptCall(ts *testscript.TestScript, _ bool, args []string) {
 	scriptRequest(ts, args[0], args[1], args[2], args[3], args[4])
 }
 
-// scriptUntil asks until the answer matches.
+// scriptUntil repeats a request until the response matches.
 func scriptUntil(ts *testscript.TestScript, _ bool, args []string) {
 	s, want := scriptOf(ts), regexp.MustCompile(args[2])
 	waitFor(s.t, args[2], func() bool {

@@ -20,7 +20,7 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 
-	// A directory that does not exist: one command is enough.
+	// The directory does not exist yet: one command is enough.
 	s := serve(t, dir)
 	for path, want := range map[string]int{
 		"/healthz": 200, "/readyz": 200, "/openapi.json": 200, "/docs": 200, "/metrics": 200, "/": 200, "/v1/contacts": 401,
@@ -33,11 +33,11 @@ func TestServe(t *testing.T) {
 		t.Errorf("serve printed on standard output: %s", out)
 	}
 
-	// Commands beside it.
+	// Commands work while the server runs.
 	_, key := newWorkspace(t, dir)
 	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"1","name":"Ada"}`)
 
-	// What was answered is there after a stop, and after a power cut.
+	// Acknowledged data is kept after a stop, and after a power cut.
 	s.stop(t)
 	s = serve(t, dir)
 	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"2","name":"Grace"}`)
@@ -48,7 +48,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The console's paths begin at the root of the host.
+// TestServePublicPath: the console's paths begin at the root of the host.
 func TestServePublicPath(t *testing.T) {
 	t.Parallel()
 	s := serve(t, newDir(t), "--public-url", "https://example.com/parley")
@@ -84,7 +84,7 @@ func TestSecondServeIsRefused(t *testing.T) {
 		t.Errorf("the first one's /healthz: status %d", got)
 	}
 	first.kill()
-	serve(t, dir).stop(t) // a lock that a killed one held is free
+	serve(t, dir).stop(t) // the lock of a killed server is free
 }
 
 func TestListenOnATakenPort(t *testing.T) {
@@ -108,8 +108,8 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
-// TestRateLimitOfAssistants: each request of /mcp counts once, whatever it asks for, and
-// whether it is refused.
+// TestRateLimitOfAssistants: each request to /mcp counts once, whatever it asks for,
+// also if it is refused.
 func TestRateLimitOfAssistants(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -164,7 +164,8 @@ func TestDrain(t *testing.T) {
 	s := serve(t, dir, "--drain-wait", "4s")
 	s.terminate(t)
 
-	// Balancers are told to go elsewhere, and who comes nevertheless is served.
+	// Load balancers are told to use another server. Requests that still arrive are
+	// served.
 	waitFor(t, "/readyz to answer 503", func() bool { return s.status(t, "/readyz") == http.StatusServiceUnavailable })
 	if got := s.status(t, "/healthz"); got != http.StatusOK {
 		t.Errorf("/healthz while draining: status %d", got)
@@ -180,15 +181,15 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A hang-up drains as SIGTERM does, but one that whoever started the server had ignored
-// does nothing.
+// TestHangUp: SIGHUP drains the server like SIGTERM, unless it was ignored when the
+// server was started.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		return // it has no such signal
+		return // this system has no such signal
 	}
-	// Whoever runs the tests may have it ignored, and children inherit that; a signal that
-	// is handled here has its default in a child.
+	// The signal may be ignored in the process that runs the tests, and children inherit
+	// this. If the signal is handled here, a child has the default.
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP)
 	defer signal.Stop(hangUps)
@@ -214,7 +215,7 @@ func TestDrainFinishesWhatIsInFlight(t *testing.T) {
 	_, key := newWorkspace(t, dir)
 	s := serve(t, dir)
 
-	// The server asks for the body, so it is in the middle of the request.
+	// The server has asked for the body, so the request is running.
 	const body = `{"external_id":"slow"}`
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -274,8 +275,8 @@ func TestLogsHoldNothingOfPeople(t *testing.T) {
 	}
 }
 
-// TestAstray: a client whose base URL lacks /v1 is told so, and not sent to the console's
-// sign-in page. What is not the API's is answered as ever.
+// TestAstray: a client whose base URL lacks /v1 is told so. It is not redirected to the
+// console's sign-in page. Other paths are answered as before.
 func TestAstray(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

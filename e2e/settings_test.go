@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// The first request after a change of the workspace's settings is answered like
-// any other, also when its body is too large and its length was not announced.
+// TestLargeBodyAfterSettingsChanged: the first request after a change of the workspace's
+// settings is answered like any other, also if its body is too large and its length was
+// not announced.
 func TestLargeBodyAfterSettingsChanged(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -35,9 +36,9 @@ func TestLargeBodyAfterSettingsChanged(t *testing.T) {
 	}
 }
 
-// TestDeletedUnderWay: a workspace is deleted while its calls are under way. Each is answered
-// like any call with a key that is gone, also the sends: neither the answer nor the log says
-// that the workspace was there.
+// TestDeletedUnderWay: a workspace is deleted while its calls are running. Each call,
+// also a send, is answered like a call with a deleted key. Neither the response nor the
+// log says that the workspace existed.
 func TestDeletedUnderWay(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) {
@@ -67,7 +68,7 @@ func TestDeletedUnderWay(t *testing.T) {
 		}
 		heard, deleted, answers := make(chan bool, len(calls)), make(chan struct{}), make(chan given, len(calls))
 		begin := func(method, path, body string) {
-			trace := &httptrace.ClientTrace{Got100Continue: func() { heard <- true }} // the key was accepted
+			trace := &httptrace.ClientTrace{Got100Continue: func() { heard <- true }} // the server has accepted the key
 			request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), method, s.url+"/v1"+path, &after{deleted, strings.NewReader(body)})
 			if err != nil {
 				t.Error(err)
@@ -106,7 +107,7 @@ func TestDeletedUnderWay(t *testing.T) {
 	})
 }
 
-// An after is a body that begins once a channel is closed.
+// An after is a body that starts once a channel is closed.
 type after struct {
 	begin <-chan struct{}
 	body  io.Reader

@@ -18,7 +18,7 @@ var guesses = flag.Int("guesses", 60, "how many passwords TestGuesses tries on e
 
 const rightPassword = "correct horse battery"
 
-// out tells whether a page sends the browser to sign in.
+// out tells whether a page redirects to the sign-in page.
 func (v *visitor) out(t testing.TB) bool {
 	t.Helper()
 	r, err := v.send("/inbox", nil)
@@ -28,8 +28,8 @@ func (v *visitor) out(t testing.TB) bool {
 	return strings.HasPrefix(r.header.Get("Location"), "/sign-in")
 }
 
-// TestSessionsOfNodes: what happens to a session at one server holds at the next request
-// everywhere.
+// TestSessionsOfNodes: a change of a session at one server has its effect at the next
+// request to any server.
 func TestSessionsOfNodes(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -83,7 +83,7 @@ func TestSessionsOfNodes(t *testing.T) {
 		m.must("member", "remove", mei)
 		gone("removed", here, there)
 
-		// A link made at one server is spent at another, once.
+		// A link that one server has made can be used once, at another server.
 		link := m.link("Nora")
 		spent := make(chan int, 8)
 		together(cap(spent), func(i int) {
@@ -114,8 +114,8 @@ func mustForm(t testing.TB, page string, words ...string) filled {
 	return f
 }
 
-// TestGuesses: guessing passwords is throttled by e-mail and by address, on all servers
-// together. Meanwhile links, and sessions that are open, work.
+// TestGuesses: guessing passwords is limited by e-mail and by address, for all servers
+// together. Meanwhile links and open sessions work.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -128,7 +128,8 @@ func TestGuesses(t *testing.T) {
 		}
 		open := m.visitor("Nora", 0)
 		begun := time.Now()
-		// guess tries passwords for an e-mail from an address, and counts the answers.
+		// guess tries passwords for an e-mail from an address, and counts the responses by
+		// status.
 		guess := func(n int, email, from func(i int) string) map[int]int {
 			var mu sync.Mutex
 			counts := map[int]int{}
@@ -176,7 +177,7 @@ func TestGuesses(t *testing.T) {
 		if link := m.visitor("Mei", 1); link.out(t) || open.out(t) {
 			t.Error("a link, or an open session, does not work meanwhile")
 		}
-		// From elsewhere, another member's password is as good as ever.
+		// From another address, another member's password still works.
 		v = newVisitor(t, m.nodes[len(m.nodes)-1].url)
 		if to := v.mustPost(t, 303, "/sign-in", url.Values{"email": {emailOf("Nora")}, "password": {rightPassword}}); to != "/inbox" || v.out(t) {
 			t.Errorf("another member is sent to %s", to)
@@ -184,8 +185,9 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
-// TestTrustedProxy: behind a proxy that is trusted, wrong passwords from one address stop the
-// passwords of nobody else; who comes past the proxy, or without it, can't choose an address.
+// TestTrustedProxy: behind a trusted proxy, wrong passwords from one address do not
+// block passwords from other addresses. Callers that bypass the proxy can't choose an
+// address.
 func TestTrustedProxy(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -206,7 +208,8 @@ func TestTrustedProxy(t *testing.T) {
 			}
 			return r.status
 		}
-		// guesses are of one caller, who writes another address into the header each time.
+		// guesses are the attempts of one caller, who puts another address into the header
+		// each time.
 		guesses := func(v *visitor, n int, forwarded string) (refused int) {
 			for i := range n {
 				if try(v, fmt.Sprintf("m%d@harbour.example", i), "a wrong guess of mine", fmt.Sprintf("192.0.2.%d%s", i, forwarded)) == 429 {
@@ -228,8 +231,8 @@ func TestTrustedProxy(t *testing.T) {
 	})
 }
 
-// TestScannedLink: who opens a link in a browser that runs scripts, follows what is on the
-// page, and asks for it again, does not spend it.
+// TestScannedLink: a browser that runs scripts opens a link, follows the links on the
+// page, and requests it again. This does not use the link up.
 func TestScannedLink(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -250,8 +253,8 @@ func TestScannedLink(t *testing.T) {
 	scanner.shows("This link no longer works")
 }
 
-// TestBehindProxy: with a TLS proxy before it, whatever that makes of the Host header, and
-// a public URL that says so, cookies are secure and forms are accepted, also by a browser.
+// TestBehindProxy: behind a TLS proxy with any treatment of the Host header, and with a
+// public URL, cookies are secure and forms are accepted, also in a browser.
 func TestBehindProxy(t *testing.T) {
 	t.Parallel()
 	for name, keepsHost := range map[string]bool{"keeps the host": true, "changes the host": false} {
@@ -277,12 +280,12 @@ func TestBehindProxy(t *testing.T) {
 			if c := r.header.Get("Set-Cookie"); err != nil || r.status != 303 || !strings.HasPrefix(c, "__Host-parley_") || !strings.Contains(c, "; Secure") || !strings.Contains(c, "; HttpOnly") {
 				t.Fatalf("%d %q %v %s", r.status, c, err, r.body)
 			}
-			v.old = true // only Origin
+			v.old = true // sends only Origin
 			rename := mustForm(t, v.mustGet(t, 200, "/me"), `name="name"`).with("name", "Mei Tanaka")
 			v.mustPost(t, 303, rename.action, rename.values)
 			for _, origin := range []string{"https://evil.example", m.nodes[0].url, "null"} {
 				if !keepsHost && origin == m.nodes[0].url {
-					continue // then it is the host's own
+					continue // the host is the server's own
 				}
 				if r, err := v.send(rename.action, rename.values, "Origin", origin); err != nil || r.status != http.StatusForbidden {
 					t.Errorf("a form from %s is answered %d, %v", origin, r.status, err)
@@ -295,8 +298,9 @@ func TestBehindProxy(t *testing.T) {
 	}
 }
 
-// TestPlainHost: on plain HTTP and a name that is not localhost, as in an office, cookies
-// work and forms are accepted, also by a browser; no header of a proxy changes that.
+// TestPlainHost: with plain HTTP and a name other than localhost, as in an office,
+// cookies work and forms are accepted, also in a browser. Headers of a proxy do not
+// change this.
 func TestPlainHost(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)

@@ -29,7 +29,7 @@ var (
 	slowWriting  = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them; see -slow-rounds")
 )
 
-// eightHooks are eight endpoints of a workspace, all of one sink.
+// eightWebhooks adds eight webhooks to a workspace, all with the same sink.
 func eightWebhooks(t *testing.T, s *server, key string) (*sink, []string) {
 	t.Helper()
 	to := newSink(t)
@@ -40,8 +40,8 @@ func eightWebhooks(t *testing.T, s *server, key string) (*sink, []string) {
 	return to, ids
 }
 
-// TestDatabaseAway: while the database is away, a server with eight webhooks hardly works
-// and hardly logs. Soon after it is back, events are delivered.
+// TestDatabaseAway: while the database is away, a server with eight webhooks uses little
+// CPU and logs little. Soon after the database is back, events are delivered.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -64,7 +64,7 @@ func TestDatabaseAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			for block := make([]byte, 64<<10); err == nil; { // until there is no room
+			for block := make([]byte, 64<<10); err == nil; { // until the buffer is full
 				_, err = f.Write(block)
 			}
 		}
@@ -121,7 +121,7 @@ func databaseIsAway(t *testing.T, d deployment, away func(*server), back func())
 	}
 }
 
-// A lagged is what came of deliveries while the database was slow.
+// A lagged records deliveries while the database is slow.
 type lagged struct {
 	sync.Mutex
 	written map[string]time.Time // by external id
@@ -130,8 +130,8 @@ type lagged struct {
 
 var externalID = regexp.MustCompile(`"external_id":"([^"]*)"`)
 
-// TestSlowDatabase: with the database far away, ten events a second are all delivered,
-// soon, and the lag shows how late they are.
+// TestSlowDatabase: with a slow connection to the database, ten events a second are all
+// delivered soon, and the metric of the lag shows their delay.
 func TestSlowDatabase(t *testing.T) {
 	t.Parallel()
 	p := pgtest.NewProxy(t, pgtest.Database(t))
@@ -218,7 +218,7 @@ func TestSlowDatabase(t *testing.T) {
 
 var lagShown = regexp.MustCompile(`(?m)^parley_webhook_lag_seconds (.*)$`)
 
-// lag is the lag in seconds that the server shows.
+// lag returns the lag in seconds from the server's metrics.
 func (s *server) lag(t testing.TB) float64 {
 	t.Helper()
 	found := lagShown.FindStringSubmatch(s.metrics(t))
@@ -261,14 +261,14 @@ func (d deployment) execute(t testing.TB, statements ...string) {
 	}
 }
 
-// TestLostCommits: the database goes back to what it was a while ago, under a running
-// server, as after a failover to a standby that was behind. Only events since the cursor
-// that it has are delivered twice, and what is written afterwards is delivered.
+// TestLostCommits: under a running server, the database returns to an earlier state, as
+// after a failover to a standby that was behind. Only events after the restored cursor
+// are delivered twice, and events that are written afterwards are delivered.
 func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) {
-		// All that the feed, deliveries and leases are made of. What else was written stays,
-		// so that the contacts of lost events are not made again.
+		// These are all tables of the feed, deliveries and leases. The other tables stay, so
+		// that the contacts of lost events are not created again.
 		feed, webhooks := []string{"events", "event_counters"}, []string{"webhook_states", "deliveries", "leases"}
 		if d.database == "" {
 			feed = feed[:1]
@@ -282,7 +282,7 @@ func TestLostCommits(t *testing.T) {
 		l.create(0, kept, nil)
 		to.wait(t, kept)
 		s.wantSettled(t, key, webhook)
-		// These are in the backup, but their deliveries are not.
+		// The backup has these events, but not their deliveries.
 		back := d.copyOf(t, webhooks...)
 		l.create(kept, unsure, nil)
 		to.wait(t, kept+unsure)
@@ -324,7 +324,7 @@ func TestLostCommits(t *testing.T) {
 	})
 }
 
-// copyOf copies tables, and returns the statements that bring back what they have now.
+// copyOf copies tables, and returns the statements that restore their present content.
 func (d deployment) copyOf(t testing.TB, tables ...string) (back []string) {
 	t.Helper()
 	var copying []string

@@ -19,9 +19,9 @@ import (
 
 var speed = flag.Duration("speed", 200*time.Millisecond, "how long TestSpeed (three times), TestFeedSpeed and TestAudience measure each thing")
 
-// TestSpeed tells how fast sends are beside contact creates, and GET /templates beside
-// a bare server that sends the same bytes. It judges nothing but that all succeed:
-// the machine may be anything.
+// TestSpeed compares the speed of sends with that of contact creates, and GET /templates
+// with a bare server that sends the same bytes. It only checks that all requests
+// succeed, because machines differ.
 func TestSpeed(t *testing.T) {
 	const senders, readers, templates = 64, 16, 500
 	dir := newDir(t)
@@ -47,7 +47,7 @@ func TestSpeed(t *testing.T) {
 			n := next.Add(1)
 			return sendTo(c, n, fmt.Sprintf(`"phone":"+1313%06d9"`, n))
 		}))
-		again = append(again, rate(t, senders, func() error { // to people who are known
+		again = append(again, rate(t, senders, func() error { // to existing contacts
 			n := next.Add(1)
 			return sendTo(c, n, fmt.Sprintf(`"phone":"+1515%06d9"`, n%50))
 		}))
@@ -109,7 +109,7 @@ func sendTo(c *client, n int64, to string) error {
 	return err
 }
 
-// rate calls do from so many clients for a while, and returns calls a second.
+// rate runs do in this many clients for a while, and returns the calls per second.
 func rate(t *testing.T, clients int, do func() error) float64 {
 	t.Helper()
 	var calls atomic.Int64
@@ -125,13 +125,13 @@ func rate(t *testing.T, clients int, do func() error) float64 {
 	return float64(calls.Load()) / time.Since(began).Seconds()
 }
 
-// median is the middle one of a list.
+// median returns the middle value of a list.
 func median(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }
 
 const bareEnv = "BARE_SERVER"
 
 // startBare starts a process that answers every request with body, and returns its URL.
-// At /posts it says how many POST requests it has answered.
+// The path /posts returns how many POST requests it has answered.
 func startBare(t *testing.T, body []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "body")
@@ -143,7 +143,7 @@ func startBare(t *testing.T, body []byte) string {
 	return strings.TrimSpace(p.stdout.String())
 }
 
-// bareMain is that process.
+// bareMain is the main function of the bare process.
 func bareMain(file string) int {
 	body, err := os.ReadFile(file)
 	if err != nil {

@@ -15,22 +15,21 @@ import (
 	"testing"
 )
 
-// A stage is everything that pages are shown with: a demo that has a few things more, a
-// workspace that has nothing, and a server without workspaces. Tabs are by who is signed
-// in.
+// A stage has all data for the pages: a demo with some additions, a workspace without
+// data, and a server without workspaces. Tabs are found by who is signed in.
 type stage struct {
 	d         runningDemo
 	key       string            // of the demo, for the API
-	workspace string            // the demo's
-	people    map[string]string // contacts that were added, by name
-	again     string            // a conversation of somebody who had another before
+	workspace string            // the demo's workspace
+	people    map[string]string // added contacts, by name
+	again     string            // a conversation of a person who had an earlier one
 	tabs      map[string]*tab
 }
 
 const (
 	admin     = "admin"
 	agent     = "agent"
-	nothing   = "nothing"    // the admin of a workspace that has nothing
+	nothing   = "nothing"    // the admin of a workspace without data
 	signedOut = "signed out" // signed out
 	first     = "first"      // at a server without workspaces
 )
@@ -40,7 +39,7 @@ func newStage(t *testing.T) *stage {
 	st := &stage{d: startDemo(t), people: map[string]string{}, tabs: map[string]*tab{}}
 	st.workspace, st.key = st.d.access(t)
 	for name, fields := range map[string]string{
-		"doubt":    `"name":"Ines Doubt","phone":"+12025550003"`, // its message stays in doubt
+		"doubt":    `"name":"Ines Doubt","phone":"+12025550003"`, // the outcome of this person's message stays unknown
 		"off":      `"name":"Omar Off","phone":"+12025550188"`,
 		"long":     `"name":"` + strings.Repeat("Wolfeschlegelsteinhausenberger", 5) + `","phone":"+12025550189","email":"` + strings.Repeat("a", 60) + `@` + strings.Repeat("long.", 30) + `example","external_id":"` + strings.Repeat("0", 120) + `","note":"` + strings.Repeat("word ", 200) + `"`,
 		"nameless": `"external_id":"crm-1"`,
@@ -69,7 +68,7 @@ func newStage(t *testing.T) *stage {
 	if err := os.WriteFile(file, []byte("Terms"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, fault := range []string{"", "gone", "fail:9"} { // there, failed, on its way
+	for _, fault := range []string{"", "gone", "fail:9"} { // ready, failed, pending
 		args := []string{"sandbox", "inbound", "--channel", channel, "--from", "+12025550189", "--file", file, "--type", "text/plain"}
 		if fault != "" {
 			args = append(args, "--fault", fault)
@@ -90,7 +89,7 @@ func newStage(t *testing.T) *stage {
 	return st
 }
 
-// addWebhook adds a webhook whose receiver refuses some of what it gets.
+// addWebhook adds a webhook whose receiver refuses some deliveries.
 func (st *stage) addWebhook(t *testing.T) {
 	t.Helper()
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +114,7 @@ func (st *stage) signIn(t *testing.T, who, workspace, email string) {
 	st.tabs[who].follow("main form button")
 }
 
-// linkOf is the path of a link that signs a member in.
+// linkOf returns the path of a member's sign-in link.
 func (st *stage) linkOf(t testing.TB, workspace, email string) string {
 	t.Helper()
 	link, err := url.Parse(must(t, st.d.dir, "login-link", "--workspace", workspace, "--member", email)["url"].(string))
@@ -125,7 +124,7 @@ func (st *stage) linkOf(t testing.TB, workspace, email string) string {
 	return link.Path
 }
 
-// A shot is a page in one state, and how to get there.
+// A shot is a page in one state, with the steps to get there.
 type shot struct {
 	name string
 	who  string
@@ -146,7 +145,7 @@ func through(path string, links ...string) func(*tab) {
 	}
 }
 
-// acting does more on the page where a function gets to.
+// acting opens a page, and then acts on it.
 func acting(open func(*tab), acts ...func(*tab)) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -157,7 +156,8 @@ func acting(open func(*tab), acts ...func(*tab)) func(*tab) {
 	}
 }
 
-// pushing pushes what opens something in the page, which is there then.
+// pushing clicks an element that opens another one on the page, and waits for the opened
+// one.
 func pushing(selector, opens string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -167,7 +167,7 @@ func pushing(selector, opens string) func(*tab) {
 	}
 }
 
-// with sets fields, which are in pairs of selector and value.
+// with fills fields, given as pairs of selector and value.
 func with(pairs ...string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -178,7 +178,7 @@ func with(pairs ...string) func(*tab) {
 	}
 }
 
-// sending sends the form of a button.
+// sending clicks a button that sends its form.
 func sending(button string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -192,7 +192,7 @@ func sending(button string) func(*tab) {
 
 const mainButton = "main form .btn.main"
 
-// wrong sends a form with these values, and gets it back.
+// wrong sends a form with invalid values, and gets the form back.
 func wrong(open func(*tab), pairs ...string) func(*tab) {
 	return acting(open, with(pairs...), sending(mainButton), func(b *tab) {
 		b.t.Helper()
@@ -200,7 +200,7 @@ func wrong(open func(*tab), pairs ...string) func(*tab) {
 	})
 }
 
-// until goes through the rows of a list until a page has something.
+// until opens the rows of a list one by one until a page has an element.
 func until(list, has string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -215,8 +215,8 @@ func until(list, has string) func(*tab) {
 	}
 }
 
-// shots lists every page and state. In the order they have here, none takes away what a
-// later one needs.
+// shots lists every page and state. In this order, no shot removes data that a later one
+// needs.
 func (st *stage) shots(t *testing.T) []shot {
 	t.Helper()
 	const talk = "/inbox?view=open"
@@ -232,7 +232,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		b.open("/send?contact=" + st.people["off"])
 		b.open(look[string](b, `document.querySelector("#templates li:nth-child(2) a").href`))
 	}
-	changed := func(b *tab) { // by somebody else, after the page was opened
+	changed := func(b *tab) { // by another member, after the page was opened
 		through(talk, "[data-row]")(b)
 		look[bool](b, `(async () => { const form = document.querySelector("#head details form"), data = new URLSearchParams(new FormData(form)), now = document.querySelector("#head [name=seen_assignee]").value;
 			document.querySelector("#head").removeAttribute("data-live"); // as if the stream were late
@@ -437,7 +437,7 @@ func (st *stage) shots(t *testing.T) []shot {
 	}
 }
 
-// walk opens every page and state, and shows each.
+// walk opens every page and state, and calls show for each.
 func (st *stage) walk(t *testing.T, show func(*tab, shot)) {
 	t.Helper()
 	st.tabs[admin].size(1440, 900, "light")
@@ -460,7 +460,7 @@ func (st *stage) walk(t *testing.T, show func(*tab, shot)) {
 	}
 	for _, page := range pages {
 		pattern := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.TrimSuffix(page[1], "{$}"), "*")
-		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" // which is no page, which needs two workspaces, and which is a file
+		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" // a stream, a page that needs two workspaces, and a file
 		for at := range visited {
 			ok, _ := path.Match(pattern, at)
 			found = found || ok

@@ -12,7 +12,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// The commands that open an installation are all alike in this; two stand for them.
+// opening returns two commands that open an installation. All other commands open it in
+// the same way.
 func opening(dir string) map[string][]string {
 	return map[string][]string{
 		"command": {"workspace", "list", "--data", dir},
@@ -53,7 +54,7 @@ func TestAnotherSecretKeyIsRefused(t *testing.T) {
 	}
 	must(t, made, "workspace", "create", "--name", "A")
 	for name := range opening("") {
-		t.Run(name, func(t *testing.T) { // not in parallel: a server locks before it looks at the key
+		t.Run(name, func(t *testing.T) { // not in parallel: a server takes its lock before it checks the key
 			refused(t, []string{anotherKey}, opening(given)[name], "secret key", "PARLEY_SECRET_KEY")
 			refused(t, []string{anotherKey}, opening(made)[name], "secret key")
 			refused(t, nil, opening(given)[name], "secret.key", "PARLEY_SECRET_KEY")
@@ -87,7 +88,7 @@ func setSchema(t *testing.T, dir, statement string) {
 	}
 }
 
-// Ten processes at once make one installation.
+// TestFirstCommandsAtOnce: ten processes at once make one installation.
 func TestFirstCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -105,7 +106,7 @@ func TestFirstCommandsAtOnce(t *testing.T) {
 	}
 }
 
-// After a good end, all is in the one file that is backed up.
+// TestStopLeavesOneFile: after a clean stop, all data is in the file that is backed up.
 func TestStopLeavesOneFile(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

@@ -16,16 +16,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A hand is how a person uses a page.
+// A hand is a way in which a person uses a page.
 type hand interface {
 	follow(selector string)        // a link or button that leads to another page
-	push(selector string)          // one that does not
+	push(selector string)          // a link or button that stays on the page
 	write(selector, text string)   // into a field
 	choose(selector, value string) // an option of a select
-	until(condition string)        // waits for what others do, while the page is open
+	until(condition string)        // waits for actions of others while the page is open
 }
 
-// A mouseHand uses the mouse, and keys only to write.
+// A mouseHand uses the mouse. It uses keys only to write.
 type mouseHand struct{ *tab }
 
 func (h mouseHand) push(selector string)        { h.click(selector) }
@@ -37,8 +37,8 @@ func (h mouseHand) choose(selector, value string) {
 	look[bool](h.tab, fmt.Sprintf(`{ const el = document.querySelector(%q); el.value = %q; el.dispatchEvent(new Event("change", { bubbles: true })); el.value === %[2]q }`, selector, value))
 }
 
-// A plainHand uses pages that run no script, so it has to press the buttons that the
-// script presses for others, and to load a page again to see what is new.
+// A plainHand uses pages without script. So it has to click the buttons that the script
+// clicks for other users, and to load a page again to see changes.
 type plainHand struct{ mouseHand }
 
 func (h plainHand) until(condition string) {
@@ -54,8 +54,8 @@ func (h plainHand) until(condition string) {
 	}
 }
 
-// A keyHand uses keys only: the shortcut that an element has, otherwise Tab until it has
-// the focus, which must be seen, and Enter.
+// A keyHand uses only keys: an element's shortcut if it has one, otherwise Tab until the
+// element has a visible focus, and Enter.
 type keyHand struct{ *tab }
 
 // reach moves the focus to an element.
@@ -121,7 +121,7 @@ func (h keyHand) write(selector, text string) {
 	h.press(text)
 }
 
-// choose goes down the list with the arrow keys.
+// choose moves down the list with the arrow keys.
 func (h keyHand) choose(selector, value string) {
 	h.t.Helper()
 	h.reach(selector)
@@ -136,7 +136,7 @@ func (h keyHand) choose(selector, value string) {
 
 func (h keyHand) until(condition string) { h.stays(condition) }
 
-// stays waits for a condition, which must come true without another page.
+// stays waits for a condition that must become true without loading another page.
 func (b *tab) stays(condition string) {
 	b.t.Helper()
 	look[bool](b, "window.stays = true")
@@ -146,7 +146,7 @@ func (b *tab) stays(condition string) {
 	}
 }
 
-// runNoScripts turns the scripts of pages off.
+// runNoScripts turns off the scripts of pages.
 func (b *tab) runNoScripts() {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -155,7 +155,7 @@ func (b *tab) runNoScripts() {
 	}))
 }
 
-// A running demo.
+// A runningDemo is a running parley demo.
 type runningDemo struct {
 	*server
 	dir, link string
@@ -169,7 +169,7 @@ func startDemo(t *testing.T) runningDemo {
 	return runningDemo{&server{process: p, url: regexp.MustCompile(`http://[^/\s]+`).FindString(link)}, dir, link}
 }
 
-// access is the demo's workspace and key.
+// access returns the demo's workspace and key.
 func (d runningDemo) access(t *testing.T) (workspace, key string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.dir, "demo.json"))
@@ -185,15 +185,15 @@ func (d runningDemo) access(t *testing.T) (workspace, key string) {
 }
 
 // TestStory is the main job of the console, from the link that the demo prints to a
-// conversation that was closed and found again: with script and mouse, without script,
-// and with keys only.
+// conversation that is closed and found again. It is done with script and mouse, without
+// script, and with keys only.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	withEachHand(t, story)
 }
 
-// withEachHand plays a story in demos of their own: with script and mouse, without script,
-// and with keys only.
+// withEachHand plays a story, each time in a new demo: with script and mouse, without
+// script, and with keys only.
 func withEachHand(t *testing.T, play func(*testing.T, runningDemo, *tab, hand)) {
 	t.Helper()
 	for name, of := range map[string]func(*tab) hand{
@@ -235,7 +235,7 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 		t.Errorf("the key %q is shown again", key)
 	}
 
-	// The program that has the key writes a contact.
+	// A program writes a contact with the key.
 	var made struct{ Data struct{ ID string } }
 	read(t, d.want(t, 201, key, "POST", "/contacts", `{"name":"Rosa Marín","phone":"+34 612 555 777"}`), &made)
 
@@ -270,12 +270,12 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 	b.wait(`location.pathname.startsWith("/inbox/")`)
 	b.shows("Friday")
 
-	// It is read, and the person answers.
+	// The message is read, and the person answers.
 	h.until(`document.querySelector("#thread .bubble.ours:last-of-type .track")?.textContent.trim() === "Read"`)
 	must(t, d.dir, "sandbox", "inbound", "--channel", channel, "--from", "+34612555777", "--text", "Could it be Monday?")
 	h.until(`document.querySelector("#thread").textContent.includes("Could it be Monday?") && document.querySelector("#list .here").textContent.includes("Monday")`)
 
-	// Assign it to a colleague, take it back, close it.
+	// Assign the conversation to a colleague, take it back, and close it.
 	assign(b, h, "Mei")
 	b.shows("held by Mei Tanaka")
 	h.follow(`#head form[action*="/assign"] > .btn.main`)
@@ -287,7 +287,7 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 		t.Error("after closing, the same conversation is shown")
 	}
 
-	// It is found again: in the list of what is closed, and by the person.
+	// Find it again: in the list of closed conversations, and by the person.
 	h.follow(`.rail a[href="/inbox"]`)
 	h.push(`#views details > summary`)
 	h.follow(`#views a[href*="view=closed"]`)
@@ -301,7 +301,7 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 	h.follow(`#head [name=status][value=open]`)
 	b.shows("Open again.")
 
-	// The key is revoked, and no longer works.
+	// Revoke the key. It no longer works.
 	h.follow(`.rail a[href="/settings"]`)
 	h.follow(`a[href="/settings/keys"]`)
 	id := look[string](b, `[...document.querySelectorAll("#keys tr")].find((el) => el.textContent.includes("Story")).id`)
@@ -318,7 +318,7 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 	d.want(t, 401, key, "GET", "/contacts", "")
 }
 
-// assign gives the open conversation to a member, or back to the pool.
+// assign assigns the open conversation to a member, or gives it back to the pool.
 func assign(b *tab, h hand, to string) {
 	b.t.Helper()
 	b.wait(`document.querySelector("#f-holder")`)
@@ -341,13 +341,13 @@ func assign(b *tab, h hand, to string) {
 	}
 }
 
-// enter is Enter in a field that uses it: the key of press is typed even then.
+// enter presses Enter in a field that uses the key. (press would also type it.)
 func (b *tab) enter() {
 	b.t.Helper()
 	look[bool](b, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })) || true`)
 }
 
-// chooseTemplate chooses a template, which the page then shows.
+// chooseTemplate chooses a template and waits until the page shows it.
 func chooseTemplate(b *tab, h hand, template string) {
 	b.t.Helper()
 	name, language, _ := strings.Cut(template, "/")

@@ -17,13 +17,13 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// eachStore runs a test on both stores. flags are those of commands and servers.
+// eachStore runs a test on both stores. flags are the flags for commands and servers.
 func eachStore(t *testing.T, test func(t *testing.T, dir string, flags []string)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, newDir(t), nil) })
 	t.Run("postgres", func(t *testing.T) { test(t, newDir(t), []string{"--database", pgtest.Database(t)}) })
 }
 
-// stream opens a stream of events, and returns it once its header has come.
+// stream opens a stream of events, and returns it once its header has arrived.
 func (s *server) stream(t testing.TB, key, query string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/events"+query, http.NoBody)
@@ -45,9 +45,9 @@ var (
 	slowFor     = flag.Duration("slow-for", time.Second, "how long TestSlowReaders reads slowly; from 30s on it also waits until the streams end; see -slow-readers")
 )
 
-// TestSlowReaders: streams whose clients read 100 bytes a second, with megabytes to come,
-// don't take the server's memory, nor another workspace's turn. When the clients read
-// nothing at all, the streams end.
+// TestSlowReaders: clients read 100 bytes a second from streams that have megabytes to
+// send. This uses up neither the server's memory nor another workspace's turns. When the
+// clients stop reading, the streams end.
 func TestSlowReaders(t *testing.T) {
 	const ofKey, contacts = 16, 500
 	dir := newDir(t)
@@ -76,7 +76,7 @@ func TestSlowReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns = append(conns, c)
-		// With a large buffer, the system would not tell the server that a little was read.
+		// With a large buffer, the server would not notice that the client reads slowly.
 		if err := c.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestSlowReaders(t *testing.T) {
 					t.Error(err)
 				}
 				if _, err := io.ReadFull(conns[n], second); err != nil {
-					return // others needed its memory
+					return // the server has ended it, because others needed its memory
 				}
 			}
 		})
@@ -115,8 +115,9 @@ func TestSlowReaders(t *testing.T) {
 
 var streamRevocations = flag.Int("stream-revocations", 3, "how many keys TestRevokedStreams revokes on each store; from 100 on it judges how soon their streams end. Long run: -stream-revocations 100")
 
-// TestRevokedStreams: once the revocation of a key is answered, its streams send nothing
-// that was committed since, and end. Every second time others write meanwhile.
+// TestRevokedStreams: once the revocation of a key is acknowledged, the key's streams
+// send nothing that was committed later, and end. In half of the runs, other clients
+// write meanwhile.
 func TestRevokedStreams(t *testing.T) {
 	t.Parallel()
 	const writers = 4
@@ -173,7 +174,7 @@ func TestRevokedStreams(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("the streams of a revoked key do not end")
 			}
-			// The revocation is an event itself: what was committed later comes after it.
+			// The revocation is an event too. Later commits come after it.
 			revoked := ""
 			for _, e := range nodes[0].events(t, key, start) {
 				if e.Type == "key.updated" && e.Subject.ID == id {
@@ -199,13 +200,13 @@ func TestRevokedStreams(t *testing.T) {
 	})
 }
 
-// lastOf reads a stream to its end, and returns the id of its last event, and when it
-// ended. It counts them in sent.
+// lastOf reads a stream to its end. It returns the id of the last event and the time of
+// the end, and counts the events in sent.
 func lastOf(t *testing.T, stream *http.Response, sent *atomic.Int64) (last string, ended time.Time) {
 	lines := bufio.NewScanner(stream.Body)
 	lines.Buffer(nil, 8<<20)
 	for lines.Scan() {
-		var e feedEvent // a place has no id
+		var e feedEvent // a block that has only a cursor has no id
 		data, found := strings.CutPrefix(lines.Text(), "data: ")
 		if found && json.Unmarshal([]byte(data), &e) == nil && e.ID != "" {
 			if e.ID <= last {

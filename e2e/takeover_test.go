@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestTakeWhatWasTaken: a colleague takes a conversation while the pointer is on "Take it". A click
-// that comes as the button becomes "Take over" takes nothing away: the page asks. Who loses a
-// conversation is told who has it.
+// TestTakeWhatWasTaken: a colleague takes a conversation while the pointer is on "Take
+// it". A click at the moment when the button becomes "Take over" does not take the
+// conversation: the page asks. A member who loses a conversation is told who has it.
 func TestTakeWhatWasTaken(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -28,7 +28,7 @@ func TestTakeWhatWasTaken(t *testing.T) {
 	b.follow("main form button")
 	b.open(talk)
 	b.wait(`document.querySelector("#head .btn.main")?.textContent === "Take it"`)
-	// Clicked in the moment in which the button has changed.
+	// The click comes at the moment when the button has changed.
 	look[bool](b, `new MutationObserver(() => {
 		const button = document.querySelector("#head .btn.main");
 		if (button?.textContent === "Take over" && !window.clicked) { window.clicked = true; button.click(); }
@@ -38,12 +38,12 @@ func TestTakeWhatWasTaken(t *testing.T) {
 	if got := holder(); got != ids["Tomas"] {
 		t.Fatalf("held by %s after a click that was meant for nobody's", got)
 	}
-	// Asked, Mei takes it over, and Tomas takes it back.
+	// After the question, Mei takes it over, and Tomas takes it back.
 	b.follow("#news .btn")
 	b.wait(`document.querySelector("#standing[data-mine]")`)
 	api.must(t, 200, "PUT", "/conversations/"+made["conversation_id"].(string)+"/assignee", `{"member":"`+ids["Tomas"]+`"}`)
 	b.wait(`document.querySelector("#toasts")?.innerText.includes("No longer yours: held by") && document.querySelector("#toasts").innerText.includes("Tomas")`)
-	// What has been shown for a while was seen.
+	// After a while, the new state counts as seen.
 	b.wait(`document.querySelector("#head [name=seen_assignee]").value === "` + ids["Tomas"] + `"`)
 	b.follow("#head .btn.main")
 	b.wait(`document.querySelector("#standing[data-mine]")`)

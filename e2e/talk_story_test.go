@@ -19,15 +19,15 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestTalkStory is how a team answers a customer: with script and mouse, without script,
-// and with keys only.
+// TestTalkStory: a team answers a customer, with script and mouse, without script, and
+// with keys only.
 func TestTalkStory(t *testing.T) {
 	t.Parallel()
 	withEachHand(t, talkStory)
 }
 
-// strike presses a key of which only the page makes something. (The keys of press are also
-// typed, even if the page has dealt with them.)
+// strike presses a key that only the page handles. (Keys of press are also typed into
+// the field, even if the page has handled them.)
 func (h keyHand) strike(key string, code int64) {
 	h.t.Helper()
 	h.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -36,7 +36,7 @@ func (h keyHand) strike(key string, code int64) {
 	}))
 }
 
-// A customer writes on the sandbox of a demo.
+// A customer writes to the sandbox of a demo.
 type customer struct {
 	t       *testing.T
 	d       runningDemo
@@ -54,7 +54,7 @@ func newCustomer(t *testing.T, d runningDemo) *customer {
 	return c
 }
 
-// writes sends a message, and returns the ids of its conversation and its own.
+// writes sends a message, and returns the ids of its conversation and of the message.
 func (c *customer) writes(from, text string, more ...string) (conversation, message string) {
 	c.t.Helper()
 	said := must(c.t, c.d.dir, append([]string{"sandbox", "inbound", "--channel", c.channel, "--from", from, "--text", text}, more...)...)
@@ -98,7 +98,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	h.follow("main form .btn.main")
 	b.shows("/there")
 
-	// A customer writes, with a photo. Nobody holds the conversation, and it waits.
+	// A customer writes, with a photo. The conversation is unassigned, and waits.
 	talk, asked := c.writes("+34600111222", "Is this one still there?", "--name", "Rosa Marín", "--file", aPicture(t, "shop.png"))
 	h.follow(`.rail a[href="/inbox"]`)
 	h.follow(`#views a[href*="view=unassigned"]`)
@@ -110,7 +110,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 		t.Errorf("no window, or somebody holds it\n%s", b.place())
 	}
 
-	// The saved reply answers, and takes the conversation.
+	// The saved reply answers the message, and the conversation is assigned to its sender.
 	switch h := h.(type) {
 	case keyHand:
 		h.strike("r", 'R')
@@ -134,7 +134,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	b.wait(`document.querySelector("#thread .bubble.ours:last-of-type")?.textContent.includes("Yes Rosa, it is. Nora")`)
 	b.wait(fmt.Sprintf(`document.querySelector("#head").innerText.includes("yours") && !document.querySelector("%[1]s.waits, %[1]s.unread")`, row))
 
-	// A note, which the customer never sees.
+	// A note, which the customer does not see.
 	b.press(kb.Escape) // out of the reply's field
 	note := `#foot-do a[href*="/notes"]`
 	if plain {
@@ -165,14 +165,14 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 		t.Errorf("messages: %s", list)
 	}
 
-	// Back to the pool.
+	// Give the conversation back to the pool.
 	b.press(kb.Escape)
 	assign(b, h, "pool")
 	b.wait(`document.querySelector("#head").innerText.includes("Take it")`)
 
 	closingWindow(t, b, h, c)
 
-	// The policy gives conversations to members who are here; Nora goes away.
+	// The policy assigns conversations to members who are available. Nora goes away.
 	h.follow(`.rail a[href="/settings"]`)
 	h.follow(`nav a[href="/settings/policy"]`)
 	for _, name := range []string{"Mei", "Nora"} {
@@ -191,7 +191,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	h.follow(`.rail a[href="/overview"]`)
 	b.wait(`[...document.querySelectorAll("#team tr")].some((el) => el.textContent.includes("Nora") && el.textContent.includes("Away"))`)
 
-	// Hours: from then on, nobody gets anything at night.
+	// Set hours: from now on, the policy assigns nothing at night.
 	h.follow(`.rail a[href="/settings"]`)
 	h.follow(`nav a[href="/settings/policy"]`)
 	h.choose("#f-open", "hours")
@@ -202,14 +202,14 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	}
 }
 
-// closingWindow is a window that closes while somebody types: the text stays, and a
-// template is offered.
+// closingWindow: the window closes while a member types. The text stays, and a template
+// is offered.
 func closingWindow(t *testing.T, b *tab, h hand, c *customer) {
 	t.Helper()
 	_, plain := h.(plainHand)
 	const typed = "Typed in time"
 	talk, closes := "", time.Time{}
-	for left := 15 * time.Second; ; left *= 2 { // on a slow machine it closes before it is typed
+	for left := 15 * time.Second; ; left *= 2 { // on a slow machine, the window closes before the text is typed
 		closes = time.Now().Add(left)
 		talk, _ = c.writes("+34600333444", "Are you there?", "--name", "Wanda Late", "--at", closes.Add(-86_100*time.Second).UTC().Format(time.RFC3339Nano))
 		b.open("/inbox/" + talk)

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestWithoutLeaving: a template, four files and a colleague, without leaving the thread,
-// with the keyboard where there is no mouse for it.
+// TestWithoutLeaving: a template, four files and an assignment, without leaving the
+// thread. The keyboard is used where possible.
 func TestWithoutLeaving(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -39,7 +39,8 @@ func TestWithoutLeaving(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 
-	// The panel, by keyboard: find, choose, refused, send. What was typed for a reply stays.
+	// The panel, by keyboard: search, choose, a refusal, send. The text that was typed for
+	// a reply stays.
 	b.fill("#f-reply", "A draft")
 	look[bool](b, `document.activeElement.blur() || (window.stays = true)`)
 	b.press("t")
@@ -68,7 +69,8 @@ func TestWithoutLeaving(t *testing.T) {
 		t.Errorf("the draft is %q", text)
 	}
 
-	// Four files: two are dropped, one is pasted, one chosen. The second is refused, and left out.
+	// Four files: two are dropped, one is pasted, one is chosen. The second one is
+	// refused, and left out.
 	give := func(event, kind string, names ...string) {
 		t.Helper()
 		look[bool](b, fmt.Sprintf(`{ const data = new DataTransfer();
@@ -86,7 +88,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(kb.ModifierCtrl)))
 	b.click("#reply .btn.main")
 	b.wait(`!window.before || document.querySelector("#files .error")`)
-	if look[bool](b, `!!document.querySelector("#files .error")`) { // if the provider does not take it
+	if look[bool](b, `!!document.querySelector("#files .error")`) { // if the provider does not accept it
 		if left := look[int](b, `document.querySelectorAll("#files li").length`); left != 1 {
 			t.Errorf("%d files are left", left)
 		}
@@ -103,7 +105,7 @@ func TestWithoutLeaving(t *testing.T) {
 		t.Errorf("in the thread: %s", names)
 	}
 
-	// Enter sends once it was chosen; Shift and Enter do not.
+	// Enter sends if this was chosen. Shift and Enter do not send.
 	b.open("/me")
 	b.wait(`document.documentElement.classList.contains("js")`)
 	look[bool](b, `document.querySelector("#f-enter").click() || true`)
@@ -121,7 +123,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.wait(`!window.before && document.querySelector("#thread")?.innerText.includes("By Enter")`)
 	b.wait(ready)
 
-	// A colleague is found without the accent.
+	// A colleague is found although the accent is not typed.
 	look[bool](b, `document.activeElement.blur() || true`)
 	b.press("a")
 	b.wait(`document.activeElement.id === "f-assign" && document.querySelectorAll("#assign-list [role=option]").length > 2`)
@@ -138,7 +140,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.enter()
 	b.wait(`!window.before && document.querySelector("#standing")?.innerText.includes("Tomás")`)
 
-	// A key's preset ticks in place.
+	// A preset ticks the permissions of a key in place.
 	b.open("/settings/keys/new")
 	b.wait(`document.documentElement.classList.contains("js")`)
 	b.fill("#f-name", "CRM")
@@ -147,7 +149,7 @@ func TestWithoutLeaving(t *testing.T) {
 }
 
 // TestWithoutLeaving_rows: the composer has one row of buttons, and two on a phone, also
-// once something is typed; and a phone's own photos are offered there.
+// after typing. On a phone, it offers the phone's photos.
 func TestWithoutLeaving_rows(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)

@@ -23,16 +23,16 @@ var (
 	consoleSends = flag.Int("console-sends", 24, "how many forms TestFormsSendOnce sends on each store, clicked twice or with a cut connection. Long run: -console-sends 1000")
 )
 
-// nobody is the holder of a conversation that is unassigned, in forms.
+// nobody is the value for the assignee of an unassigned conversation in forms.
 const nobody = "00000000-0000-0000-0000-000000000000"
 
-// A deed is a form that was answered as done: what it did, and the state of the
-// conversation by which the member decided.
+// A deed is a form that succeeded: its action, and the state of the conversation that
+// the member saw.
 type deed struct{ conversation, member, what, message, assignee, status string }
 
-// TestTwoAtOnce: two members answer, close, take and reopen the same conversations at the same
-// time, while customers write. Each form that is done was decided on the state that it found; all
-// others do nothing and say what has changed.
+// TestTwoAtOnce: two members answer, close, take and reopen the same conversations at
+// the same time, while customers write. A form succeeds only if the state is still the
+// one that the member saw. All other forms do nothing and say what has changed.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -84,7 +84,7 @@ func TestTwoAtOnce(t *testing.T) {
 	})
 }
 
-// A contest is about one conversation.
+// A contest is a conversation on which two members act.
 type contest struct {
 	api          *client
 	visitors     []*visitor
@@ -111,7 +111,7 @@ func (r *contest) run(phone string) error {
 	r.conversation = answer.Data.Conversation.ID
 	page, err := r.visitors[0].send("/inbox/"+r.conversation, nil)
 	if err == nil {
-		err = r.customer(page.body) // so that they can be answered
+		err = r.customer(page.body) // so that members can reply
 	}
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (r *contest) run(phone string) error {
 	return nil
 }
 
-// customer writes, as the customer.
+// customer writes a message as the customer.
 func (r *contest) customer(page []byte) error {
 	f, err := formOf(page, "/customer")
 	if err != nil {
@@ -158,12 +158,12 @@ func (r *contest) customer(page []byte) error {
 	return err
 }
 
-// act sends the form of a page. If it is refused since something has changed, anyway says
-// whether the member then does it anyway.
+// act sends the form of a page. If it is refused because something has changed, anyway
+// says whether the member then goes on anyway.
 func (r *contest) act(who int, what string, page []byte, anyway bool) error {
 	words := map[string][]string{"take": {"/assign", `name="to" value="` + r.ids[who]}, "close": {"/status", `value="closed"`}, "reply": {"/reply", ">Send</button>"}, "reopen": {"/status", `value="open"`}}
 	f, err := formOf(page, words[what]...)
-	if errors.Is(err, errNoForm) { // it is the member's already, or closed
+	if errors.Is(err, errNoForm) { // the conversation is the member's already, or closed
 		what = "reopen"
 		if f, err = formOf(page, words[what]...); errors.Is(err, errNoForm) {
 			what = "close"
@@ -221,7 +221,7 @@ func (r *contest) act(who int, what string, page []byte, anyway bool) error {
 	return nil
 }
 
-// A changeEvent is what judgeDeeds reads of an event.
+// A changeEvent has the fields of an event that judgeDeeds reads.
 type changeEvent struct {
 	Type    string
 	Actor   struct{ ID string }
@@ -230,7 +230,7 @@ type changeEvent struct {
 		ConversationID string `json:"conversation_id"`
 	}
 	Changed []string
-	Data    struct{ TS string } // of a message: its place in the list, with its id
+	Data    struct{ TS string } // of a message; with the id, it gives the place in the list
 }
 
 // changesOf reads the whole feed.
@@ -247,16 +247,16 @@ func changesOf(t *testing.T, c *client) (all []changeEvent) {
 	return all
 }
 
-// judgeDeeds replays the feed: each change of a conversation by a member is a deed that was
-// decided on the state before it, and no other deed changed anything. It returns how many
-// did.
+// judgeDeeds replays the feed. Each change of a conversation by a member must be a deed
+// that was decided on the state before it, and no other deed may have changed anything.
+// It returns how many deeds changed something.
 func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id string) (status, assignee string), conversations []string) (changes int) {
 	t.Helper()
 	type state struct {
 		message, assignee, status string
-		at                        string   // the message's place
-		was                       []string // by whom it was held, and its statuses
-		shown                     []deed   // each state that it was in
+		at                        string   // the place of the newest message
+		was                       []string // its assignees and statuses so far
+		shown                     []deed   // all states so far
 	}
 	states := map[string]*state{}
 	for _, id := range conversations {
@@ -280,7 +280,7 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 			if s == nil {
 				continue
 			}
-			if members[e.Actor.ID] { // a reply, which was decided before it was on its way
+			if members[e.Actor.ID] { // a reply, which was decided before it was sent
 				if !slices.ContainsFunc(s.shown, func(d deed) bool {
 					d.conversation, d.member, d.what = e.Subject.ConversationID, e.Actor.ID, "reply"
 					left[d]--
@@ -294,8 +294,8 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 				}
 				changes++
 			}
-			// Members see the newest by the list's order, and a reply that was accepted before
-			// a customer's message may be stored after it.
+			// Members see the newest message by the list's order. A reply that was accepted
+			// before a customer's message may be stored after it.
 			if at := e.Data.TS + " " + e.Subject.ID; at > s.at {
 				s.message, s.at = e.Subject.ID, at
 			}
@@ -330,7 +330,7 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 	}
 	for d, n := range left {
 		s := states[d.conversation]
-		did := map[string]string{"close": "closed", "reopen": "open", "take": d.member}[d.what] // a reply always does something
+		did := map[string]string{"close": "closed", "reopen": "open", "take": d.member}[d.what] // a reply always changes something
 		if n > 0 && !slices.Contains(s.was, did) {
 			t.Errorf("%s by %s in conversation %s is answered as done, but did nothing", d.what, d.member, d.conversation)
 		}
@@ -343,9 +343,10 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 	return changes
 }
 
-// TestFormsSendOnce: forms that send a template or a reply are clicked twice, or their connection is
-// cut before or after the server has them, or the provider's answer is lost. Each sends one
-// message, and in the end the page shows it, or says that it is in doubt.
+// TestFormsSendOnce: forms that send a template or a reply are clicked twice, or their
+// connection is cut before or after the server has received them, or the provider's
+// response is lost. Each form sends one message. In the end the page shows the message,
+// or says that it is in doubt.
 func TestFormsSendOnce(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -358,11 +359,11 @@ func TestFormsSendOnce(t *testing.T) {
 		api := m.nodes[0].client(t, m.key, atOnce)
 		phone := func(n int) string {
 			if n%8 > 5 {
-				return fmt.Sprintf("+4930%05d0003", n) // the answer is lost
+				return fmt.Sprintf("+4930%05d0003", n) // the response is lost
 			}
 			return phoneOf(n)
 		}
-		for n := 1; n < *consoleSends; n += 2 { // whom a reply answers
+		for n := 1; n < *consoleSends; n += 2 { // people who get replies
 			m.must("sandbox", "inbound", "--channel", m.channel, "--from", phone(n), "--text", "How much?")
 		}
 		var mu sync.Mutex
@@ -391,8 +392,8 @@ func TestFormsSendOnce(t *testing.T) {
 	})
 }
 
-// sendForm sends one form in the n-th of some ways, until the answer tells how it ended, and
-// then counts messages. Each second form is a reply.
+// sendForm sends one form in the n-th of several ways until a response says how it
+// ended. Then it counts messages. Every second form is a reply.
 func sendForm(api *client, others []*visitor, n int, phone string) (end string, err error) {
 	made, err := api.expect("POST", "/contacts", fmt.Sprintf(`{"phone":"%s","name":"Person %d"}`, phone, n), http.StatusCreated, http.StatusOK)
 	if err != nil {
@@ -431,11 +432,11 @@ func sendForm(api *client, others []*visitor, n int, phone string) (end string, 
 	switch n / 2 % 4 {
 	case 0: // a double click
 		together(2, click)
-	case 1: // cut before the server has all of it
+	case 1: // cut before the server has received all of it
 		err = v.cut(f, -1, 0)
 	case 2: // cut after that, at once or a little later
 		err = v.cut(f, 0, time.Duration(n%7)*time.Millisecond)
-	case 3: // cut, and clicked twice meanwhile
+	case 3: // cut, with a double click meanwhile
 		together(3, func(i int) {
 			if i == 2 {
 				err = v.cut(f, 0, 0)
@@ -457,7 +458,7 @@ func sendForm(api *client, others []*visitor, n int, phone string) (end string, 
 			end = "sent"
 		case a.status == http.StatusConflict && bytes.Contains(a.body, []byte("See how it ends")):
 			if !bytes.Contains(a.body, []byte("Do not send it again")) && time.Since(begun) < patience {
-				continue // it is under way
+				continue // it is still being sent
 			}
 			end = "doubt"
 		case a.status == http.StatusServiceUnavailable && time.Since(begun) < patience:
@@ -475,7 +476,8 @@ func sendForm(api *client, others []*visitor, n int, phone string) (end string, 
 	return end, onceSent(api, v, person.Data.ID, end, already, answers[n/4%2].header.Get("Location"))
 }
 
-// onceSent checks that a person has one message more, which its page shows, or none in doubt.
+// onceSent checks that a person has one more message, and that the page shows it; or
+// that it is in doubt.
 func onceSent(api *client, v *visitor, contact, end string, already int, path string) error {
 	var list struct{ Data []struct{ ID string } }
 	ids := func(path string) ([]struct{ ID string }, error) {
@@ -513,8 +515,8 @@ func onceSent(api *client, v *visitor, contact, end string, already int, path st
 	return nil
 }
 
-// cut sends a form, less some bytes of its body (less than 0: half), and then closes the
-// connection without reading.
+// cut sends a form without the last bytes of its body (less than 0: half of it), and
+// closes the connection without reading.
 func (v *visitor) cut(f filled, less int, wait time.Duration) error {
 	at, err := url.Parse(v.url)
 	if err != nil {
@@ -537,7 +539,7 @@ func (v *visitor) cut(f filled, less int, wait time.Duration) error {
 	if _, err := fmt.Fprintf(c, "%s\r\n%s", head.String(), body[:len(body)-less]); err != nil {
 		return err
 	}
-	if wait > 0 { // so that the server is at different steps
+	if wait > 0 { // so that the cut meets the server at different steps
 		<-time.After(wait)
 	}
 	return nil

@@ -28,11 +28,12 @@ var (
 	upgradeWrites = flag.Int("upgrade-writes", 200, "how many writes TestRollingUpgrade waits for between two replacements of its servers. Long run: -upgrade-writes 3000 -timeout 30m")
 )
 
-// beforeCommit is the release before, from which servers are replaced one by one.
+// beforeCommit is the previous release. Its servers are replaced one by one.
 const beforeCommit = "fd77ae3"
 
-// binaryBefore returns a binary of the release before. In a clone whose history does not
-// reach back to it, that is the binary under test: then servers are replaced by their like.
+// binaryBefore returns a binary of the previous release. In a shallow clone without its
+// commit, it returns the binary under test: then servers are replaced by the same
+// release.
 func binaryBefore(t *testing.T) string {
 	t.Helper()
 	if *releaseBefore != "" {
@@ -61,7 +62,7 @@ func binaryBefore(t *testing.T) string {
 	return built
 }
 
-// An upgrade is an installation in PostgreSQL whose servers are replaced.
+// An upgrade is an installation with PostgreSQL whose servers are replaced.
 type upgrade struct {
 	t         *testing.T
 	d         deployment
@@ -70,8 +71,8 @@ type upgrade struct {
 	sim       *whatsapptest.Simulator
 	callbacks string // the path of the callbacks
 
-	nodes   atomic.Pointer[[]*server] // those that a balancer would know
-	clients atomic.Pointer[[]*client] // of each
+	nodes   atomic.Pointer[[]*server] // the servers that a load balancer would use
+	clients atomic.Pointer[[]*client] // for each server
 	acked   atomic.Int64
 	over    atomic.Bool
 	retried atomic.Int64
@@ -87,8 +88,8 @@ func (u *upgrade) command(args ...string) (answer map[string]any) {
 	return answer
 }
 
-// serve starts a server, which takes the place of another: that one stops while requests
-// still come to it. Nothing is replaced if the place is -1.
+// serve starts a server, which replaces another one. The other server stops while it
+// still gets requests. If place is -1, no server is replaced.
 func (u *upgrade) serve(program string, place int) *server {
 	u.t.Helper()
 	s := serveProgram(u.t, program, nil, "--data", u.d.dir, "--database", u.d.database)
@@ -115,7 +116,7 @@ func (u *upgrade) serve(program string, place int) *server {
 	return s
 }
 
-// stop stops a server, which has logged no error.
+// stop stops a server. It must not have logged an error.
 func (u *upgrade) stop(s *server) {
 	u.t.Helper()
 	s.stop(u.t)
@@ -126,8 +127,8 @@ func (u *upgrade) stop(s *server) {
 	}
 }
 
-// until makes a request at any server, and again at any while it is not answered for good:
-// a server that stops answers nothing, or 503.
+// until makes a request to any server, and repeats it until it gets a final response. A
+// server that is stopping does not answer, or answers 503.
 func (u *upgrade) until(rng *rand.Rand, method, path, body string, header ...string) (reply, error) {
 	last := ""
 	for start := time.Now(); time.Since(start) < 3*patience; <-time.After(5 * time.Millisecond) {
@@ -149,7 +150,7 @@ func (u *upgrade) until(rng *rand.Rand, method, path, body string, header ...str
 	return reply{}, fmt.Errorf("%s %s has no answer but %s", method, path, last)
 }
 
-// written waits until so many more requests are answered.
+// written waits until a number of further requests are answered.
 func (u *upgrade) written() {
 	u.t.Helper()
 	from, seen, at := u.acked.Load(), u.acked.Load(), time.Now()
@@ -165,10 +166,10 @@ func (u *upgrade) written() {
 
 func (u *upgrade) number(kind, w, n int) string { return fmt.Sprintf("90532%d%02d%05d", kind, w, n) }
 
-// TestRollingUpgrade replaces two servers of the release before, one after the other, under
-// writers, senders, callers who repeat themselves and people who write. Nothing that was
-// answered is lost, nobody is made or written to twice, and passwords and sessions hold at
-// servers of both releases.
+// TestRollingUpgrade replaces two servers of the previous release, one after the other.
+// Meanwhile clients write, send and repeat calls, and people write messages. No
+// acknowledged write is lost, no contact or message exists twice, and passwords and
+// sessions work at servers of both releases.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	const writers, senders, people = 6, 4, 2
@@ -195,7 +196,7 @@ func TestRollingUpgrade(t *testing.T) {
 	team := u.newStaff()
 
 	seed := newSeed(t)
-	var notes [writers][]int      // of each contact, the last that was answered
+	var notes [writers][]int      // the last acknowledged note of each contact
 	var answers [senders][][]byte // of each key
 	var wrote [people]int         // how many messages each kind of person has written
 	finished := make(chan struct{})
@@ -205,7 +206,7 @@ func TestRollingUpgrade(t *testing.T) {
 			rng := random(seed, uint64(w))
 			for n := 0; !u.over.Load() && !t.Failed(); n++ {
 				switch {
-				case w < writers: // a new contact, or one again
+				case w < writers: // a new contact, or an update
 					who := rng.IntN(n/2 + 1)
 					if who >= len(notes[w]) {
 						who = len(notes[w])
@@ -232,7 +233,7 @@ func TestRollingUpgrade(t *testing.T) {
 					answers[s] = append(answers[s], both[0].body)
 				default:
 					p := w - writers - senders
-					if int64(wrote[p]) > u.acked.Load()/50 { // what is taken is processed later, and must not be very much
+					if int64(wrote[p]) > u.acked.Load()/50 { // accepted callbacks are processed later, and must not become too many
 						<-time.After(5 * time.Millisecond)
 						n--
 						continue
@@ -248,7 +249,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}()
 
 	u.written()
-	u.serve(binary, 0) // beside it, the second one is of the release before
+	u.serve(binary, 0) // the second server still has the previous release
 	u.program = binary
 	u.written()
 	team.mixed((*u.nodes.Load())[1], (*u.nodes.Load())[0])
@@ -266,7 +267,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 
 	nodes, clients := *u.nodes.Load(), *u.clients.Load()
-	// All that was taken is processed.
+	// All accepted callbacks are processed.
 	heard := 0
 	for p := range wrote {
 		heard += wrote[p]
@@ -288,7 +289,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for s := range answers {
 		sent += len(answers[s])
 	}
-	for done, at := -1, time.Now(); done < heard+sent; { // on a busy machine, much may be left to do
+	for done, at := -1, time.Now(); done < heard+sent; { // on a busy machine, much may be left to process
 		counts := happened()
 		if n := counts["message.received"] + counts["message.read"]; n != done {
 			done, at = n, time.Now()
@@ -316,7 +317,8 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 	}
 	t.Logf("%v: %d contacts are as they were answered", time.Since(began), want)
-	// Sends: each person got one message, and the key has one answer, from both servers.
+	// Sends: each person got one message, and each key has one answer, which both servers
+	// return.
 	got := map[string]int{}
 	for _, s := range u.sim.Sends() {
 		got[strings.TrimPrefix(s.To, "+")]++
@@ -360,10 +362,10 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Logf("%d contacts, %d sends, %d who wrote; %d requests came again elsewhere", want, sends, heard, u.retried.Load())
 }
 
-// The staff are members of the workspace, and their browsers.
+// A staff has members of the workspace with their browsers.
 type staff struct {
 	u      *upgrade
-	nora   *visitor            // whose session lasts
+	nora   *visitor            // her session must last
 	phones map[string]*visitor // sessions of the others
 	ids    map[string]string
 	other  string // a second workspace
@@ -390,7 +392,7 @@ func (u *upgrade) newStaff() *staff {
 	return f
 }
 
-// byLink is a browser in which somebody signs in by a link.
+// byLink returns a browser in which a member has signed in by a link.
 func (f *staff) byLink(ws, name string, at *server) *visitor {
 	f.u.t.Helper()
 	link, err := url.Parse(f.u.command("login-link", "--workspace", ws, "--member", emailOf(name))["url"].(string))
@@ -402,7 +404,7 @@ func (f *staff) byLink(ws, name string, at *server) *visitor {
 	return v
 }
 
-// signs signs in by a password.
+// signs signs in with a password.
 func (f *staff) signs(status int, name, password string, at *server) *visitor {
 	f.u.t.Helper()
 	v := newVisitor(f.u.t, at.url)
@@ -416,7 +418,7 @@ func (f *staff) set(v *visitor, member, old, password string) {
 	v.mustPost(f.u.t, 303, "/me/password", url.Values{"member": {member}, "old": {old}, "password": {password}})
 }
 
-// hold wants a session to hold, or not, at servers.
+// hold checks that a session is valid, or not valid, at servers.
 func (f *staff) hold(what string, v *visitor, want bool, at ...*server) {
 	f.u.t.Helper()
 	for i, n := range at {
@@ -426,15 +428,16 @@ func (f *staff) hold(what string, v *visitor, want bool, at ...*server) {
 	}
 }
 
-// mixed is what happens while servers of both releases run. E-mails are tried five times
-// at most, as the throttle lets them.
+// mixed runs while servers of both releases run. Each e-mail is used for at most five
+// attempts, which the throttle allows.
 func (f *staff) mixed(old, fresh *server) {
 	f.u.t.Helper()
 	both := []*server{old, fresh}
 	f.hold("begun at the release before", f.nora, true, both...)
 	f.hold("by a password at the release before", f.phones["mei"], true, both...)
 
-	// A password that is set at one is good at the other, and ends all other sessions.
+	// A password that is set at one release works at the other, and ends all other
+	// sessions.
 	at := f.signs(303, "mei", rightPassword, fresh)
 	f.hold("begun at this release", at, true, both...)
 	f.set(at, f.ids["mei"], rightPassword, otherPassword)
@@ -452,7 +455,7 @@ func (f *staff) mixed(old, fresh *server) {
 	f.set(at, f.ids["tomas"], "", rightPassword)
 	f.phones["tomas"] = f.signs(303, "tomas", rightPassword, old)
 
-	// Signed out everywhere, at either.
+	// Signing out everywhere, at either release.
 	for i, name := range []string{"olga", "tomas"} {
 		one, two := f.byLink(f.u.ws, name, fresh), f.byLink(f.u.ws, name, old)
 		one.at(both[i].url).mustPost(f.u.t, 303, "/me/sign-out", url.Values{"member": {f.ids[name]}})
@@ -463,7 +466,8 @@ func (f *staff) mixed(old, fresh *server) {
 		f.hold("signed in again", f.phones[name], true, both...)
 	}
 
-	// In two workspaces: the hashes move, and are good at the release before.
+	// A member of two workspaces: the hashes are replaced, and still work at the previous
+	// release.
 	f.signs(303, "ana", rightPassword, fresh)
 	v := f.signs(303, "ana", rightPassword, old)
 	if page := v.mustGet(f.u.t, 200, "/choose"); !strings.Contains(page, "Harbour Books") || !strings.Contains(page, "Harbour Toys") {
@@ -471,7 +475,7 @@ func (f *staff) mixed(old, fresh *server) {
 	}
 }
 
-// after is what holds once the release before is gone.
+// after runs once the previous release is gone.
 func (f *staff) after() {
 	f.u.t.Helper()
 	nodes := *f.u.nodes.Load()
@@ -480,5 +484,5 @@ func (f *staff) after() {
 		f.hold("of "+name, v, true, nodes...)
 	}
 	f.signs(303, "ana", rightPassword, nodes[1])
-	f.signs(422, "nora", rightPassword, nodes[0]) // she has none
+	f.signs(422, "nora", rightPassword, nodes[0]) // she has no password
 }

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// A team is a workspace with a sandbox channel and a template, whose members use the
-// console of one server or, on PostgreSQL, of two.
+// A team is a workspace with a sandbox channel and a template. Its members use the
+// console of one server or, with PostgreSQL, of two.
 type team struct {
 	t         *testing.T
 	dir       string
@@ -76,7 +76,7 @@ func (m *team) link(name string) string {
 	return link.Path
 }
 
-// visitor is a browser in which a member has signed in, at one of the servers.
+// visitor returns a browser in which a member has signed in, at one of the servers.
 func (m *team) visitor(name string, node int) *visitor {
 	m.t.Helper()
 	v := newVisitor(m.t, m.nodes[node%len(m.nodes)].url)
@@ -84,13 +84,13 @@ func (m *team) visitor(name string, node int) *visitor {
 	return v
 }
 
-// A visitor is a browser without a script. It keeps cookies, follows no redirects, and may
-// be used by many goroutines.
+// A visitor is a browser without script. It keeps cookies, does not follow redirects,
+// and may be used by many goroutines.
 type visitor struct {
 	http *http.Client
 	url  string
-	host string // as the address line has it; "": that of url
-	old  bool   // whether the browser says only the origin of a form, as on plain HTTP
+	host string // the host in the address line; "": that of url
+	old  bool   // the browser sends only the origin of a form, as over plain HTTP
 }
 
 func newVisitor(t testing.TB, url string) *visitor {
@@ -105,14 +105,15 @@ func newVisitor(t testing.TB, url string) *visitor {
 	return &visitor{http: &http.Client{Transport: transport, Jar: jar, CheckRedirect: follow, Timeout: patience}, url: url}
 }
 
-// at is the same browser at another server of the same host: cookies know no ports.
+// at returns the same browser at another server on the same host. Cookies do not depend
+// on ports.
 func (v *visitor) at(url string) *visitor {
 	other := *v
 	other.url = url
 	return &other
 }
 
-// request makes a request as the browser does; a nil form makes it a GET.
+// request makes a request like the browser. If form is nil, it is a GET.
 func (v *visitor) request(path string, form url.Values, header ...string) (*http.Request, error) {
 	method, body := http.MethodGet, ""
 	if form != nil {
@@ -140,7 +141,7 @@ func (v *visitor) request(path string, form url.Values, header ...string) (*http
 	return r, nil
 }
 
-// send makes a request, and returns its answer.
+// send makes a request, and returns the response.
 func (v *visitor) send(path string, form url.Values, header ...string) (reply, error) {
 	r, err := v.request(path, form, header...)
 	if err != nil {
@@ -164,7 +165,7 @@ func (v *visitor) mustGet(t testing.TB, status int, path string) string {
 	return string(r.body)
 }
 
-// mustPost sends a form and returns where it leads.
+// mustPost sends a form and returns the path of the redirect.
 func (v *visitor) mustPost(t testing.TB, status int, path string, form url.Values) string {
 	t.Helper()
 	if form == nil {
@@ -183,7 +184,7 @@ var (
 	hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 )
 
-// A filled form is what a page would send, without what people type and the button.
+// A filled form has the fields of a page's form, without typed values and the button.
 type filled struct {
 	action string
 	values url.Values
@@ -212,7 +213,7 @@ next:
 
 var errNoForm = errors.New("no such form")
 
-// with is the form with more fields, in pairs.
+// with returns the form with more fields, as pairs of name and value.
 func (f filled) with(pairs ...string) filled {
 	values := url.Values{}
 	for name, list := range f.values {

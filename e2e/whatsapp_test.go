@@ -28,8 +28,8 @@ import (
 
 var whatsAppSends = flag.Int("whatsapp-sends", 200, "how many messages TestWhatsAppLosesAnswers sends")
 
-// What nobody but the provider and the operator may ever see. The token looks as long
-// as real ones are.
+// Secrets that only the provider and the operator may see. The token is as long as a
+// real one.
 var (
 	waToken     = "EAAG" + strings.Repeat("aZ09", 40)
 	waAppSecret = "f00dbabe" + strings.Repeat("0c", 12)
@@ -40,24 +40,25 @@ var (
 type whatsApp struct {
 	deployment
 	sim       *whatsapptest.Simulator
-	graph     string // the simulator's address
+	graph     string // the address of the simulator
 	server    *server
 	ws, key   string
 	channel   string
-	printed   buffer // by all commands
+	printed   buffer // the output of all commands
 	callbacks string // the path of the callbacks
 	children  []*process
 	flags     []string // of the servers
 	env       []string // of the commands
 }
 
-// newWhatsApp starts a server and a simulator that do not know each other yet.
+// newWhatsApp starts a server and a simulator that are not connected yet.
 func newWhatsApp(t testing.TB, database string, templates []whatsapptest.Template) *whatsApp {
 	t.Helper()
 	return newWhatsAppIn(t, deployment{newDir(t), database}, whatsapptest.Config{Templates: templates})
 }
 
-// newWhatsAppIn does so in a directory, with more of the simulator's configuration.
+// newWhatsAppIn does the same in a directory, with the given configuration of the
+// simulator.
 func newWhatsAppIn(t testing.TB, d deployment, c whatsapptest.Config, flags ...string) *whatsApp {
 	t.Helper()
 	w := &whatsApp{deployment: d, flags: flags}
@@ -95,8 +96,8 @@ func (w *whatsApp) serve(t testing.TB) *server {
 	return s
 }
 
-// command runs a command with the secrets in its environment, and keeps what it prints
-// on standard error, where logs and errors are.
+// command runs a command with the secrets in its environment, and keeps its standard
+// error, which has logs and errors.
 func (w *whatsApp) command(t testing.TB, code int, args ...string) (answer map[string]any) {
 	t.Helper()
 	r := parley(t, append([]string{"WA_TOKEN=" + waToken, "WA_SECRET=" + waAppSecret, "WA_VERIFY=" + waVerify, "WA_WRONG=EAAGwrong"}, w.env...),
@@ -106,12 +107,12 @@ func (w *whatsApp) command(t testing.TB, code int, args ...string) (answer map[s
 		t.Fatalf("parley %s: exit %d, want %d\n%s%s", strings.Join(args, " "), r.code, code, r.stdout, r.stderr)
 	}
 	if code == 0 {
-		_ = json.Unmarshal([]byte(r.stdout), &answer) // each test looks for what it needs
+		_ = json.Unmarshal([]byte(r.stdout), &answer) // each test checks the fields that it needs
 	}
 	return answer
 }
 
-// add is the command that connects the simulator's number.
+// add returns the command that connects the simulator's number.
 func (w *whatsApp) add(more ...string) []string {
 	ids := w.sim.IDs()
 	return append([]string{
@@ -120,7 +121,7 @@ func (w *whatsApp) add(more ...string) []string {
 	}, more...)
 }
 
-// connect connects the number, and has the simulator report to a server.
+// connect connects the number, and lets the simulator send callbacks to a server.
 func (w *whatsApp) connect(t testing.TB, to *server, more ...string) {
 	t.Helper()
 	w.channel = w.command(t, 0, w.add(more...)...)["channel_id"].(string)
@@ -131,7 +132,7 @@ func (w *whatsApp) connect(t testing.TB, to *server, more ...string) {
 	}
 }
 
-// settled waits until nothing is on its way from the simulator.
+// settled waits until the simulator has nothing left to post.
 func (w *whatsApp) settled(t testing.TB) {
 	t.Helper()
 	if err := w.sim.Settle(t.Context()); err != nil {
@@ -142,7 +143,7 @@ func (w *whatsApp) settled(t testing.TB) {
 // greeting is the template that these tests send.
 const greeting = "greeting"
 
-// templatesOf makes a library of so many, of which greeting is one.
+// templatesOf makes a library of n templates. One of them is greeting.
 func templatesOf(n int) (list []whatsapptest.Template) {
 	for i := range n {
 		name := fmt.Sprintf("template_%03d", i)
@@ -157,12 +158,12 @@ func templatesOf(n int) (list []whatsapptest.Template) {
 	return list
 }
 
-// outbound is the body of a send of greeting.
+// outbound returns the body of a send of greeting.
 func outbound(phone, name string) string {
 	return fmt.Sprintf(`{"to":{"phone":%q},"template":{"name":%q,"language":"tr","variables":{"musteri_adi":%q}},"opt_in_confirmed":true}`, phone, greeting, name)
 }
 
-// A bubble is what these tests read of a message.
+// A bubble has the fields of a message that these tests read.
 type bubble struct {
 	ID             string `json:"id"`
 	ExternalID     string `json:"external_id"`
@@ -184,7 +185,7 @@ type bubble struct {
 	}
 }
 
-// bubbles returns a person's messages, oldest first, which are in one conversation.
+// bubbles returns a person's messages, oldest first. They are in one conversation.
 func (c *client) bubbles(t testing.TB, phone string) []bubble {
 	t.Helper()
 	type list struct{ Data []struct{ ID string } }
@@ -204,10 +205,9 @@ func (c *client) bubbles(t testing.TB, phone string) []bubble {
 	return all
 }
 
-// TestWhatsApp goes the whole way with the real binary and the simulator as its
-// provider: connecting a number, 500 templates over pages, a send, its statuses, an
-// answer, a template that is paused, an account that is restricted. In the end it looks
-// for the secrets, everywhere.
+// TestWhatsApp tests the whole chain with the real binary and the simulator: connecting
+// a number, 500 templates in pages, a send, its statuses, an answer, a paused template,
+// a restricted account. At the end it searches everywhere for the secrets.
 func TestWhatsApp(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"sqlite", "postgres"} {
@@ -222,11 +222,11 @@ func TestWhatsApp(t *testing.T) {
 			w := newWhatsApp(t, database, templatesOf(500))
 			hooked := w.server
 			if store == "postgres" {
-				hooked = w.serve(t) // callbacks come to another node
+				hooked = w.serve(t) // callbacks go to another node
 			}
 			c := w.server.client(t, w.key, 4)
 
-			// What does not fit together is not stored, and leaves no subscription behind.
+			// A channel with a problem is not stored, and leaves no subscription behind.
 			w.sim.Configure(func(set *whatsapptest.Settings) {
 				set.Unsubscribed, set.Phone = true, whatsapptest.Template{"status": "PENDING"}
 			})
@@ -258,7 +258,7 @@ func TestWhatsApp(t *testing.T) {
 				t.Errorf("%d templates", len(got))
 			}
 
-			// A send, and what becomes of it.
+			// A send, and its statuses.
 			const phone, digits = "+905321112233", "905321112233"
 			r, err := c.send("POST", "/conversations/outbound", outbound(phone, "Ayşe"), "Idempotency-Key", "first")
 			if err != nil || r.status != http.StatusCreated {
@@ -282,7 +282,7 @@ func TestWhatsApp(t *testing.T) {
 				return len(all) == 1 && all[0].DeliveryStatus == "failed" && all[0].Failure != nil && all[0].Failure.Code == 131026 && all[0].Failure.Fix != ""
 			})
 
-			// What people answer, of every kind.
+			// Messages of every kind from people.
 			w.sim.Inbound(whatsapptest.Inbound{From: digits, Name: "Ayşe Yılmaz", Text: "Teşekkürler \U0001F600 / tamam"}).Wait()
 			waitFor(t, "the answer to arrive", func() bool {
 				all := c.bubbles(t, phone)
@@ -307,7 +307,7 @@ func TestWhatsApp(t *testing.T) {
 				t.Errorf("kinds %q, want %q", shown, want)
 			}
 
-			// Their files are fetched, once each.
+			// The files of people are fetched, once each.
 			waitFor(t, "the files of people", func() bool {
 				ready := 0
 				for _, one := range c.bubbles(t, phone) {
@@ -325,7 +325,8 @@ func TestWhatsApp(t *testing.T) {
 
 			w.forgetsFiles(t, c, phone)
 
-			// What the business types in the phone app, to somebody new, and the reaction to it.
+			// The business types a message to a new person in the phone app, and the person
+			// reacts to it.
 			const other = "905331114455"
 			typed := w.sim.Echo(whatsapptest.Inbound{From: other, Text: "Ürününüz geldi", Twice: true})
 			typed.Wait()
@@ -350,7 +351,7 @@ func TestWhatsApp(t *testing.T) {
 				t.Errorf("the provider's id of the person is not known: %s", identities)
 			}
 
-			// News of a template, and of the account.
+			// Changes of a template, and of the account.
 			if err := w.sim.TemplateSet(greeting, "tr", whatsapptest.TemplatePatch{Status: "PAUSED"}); err != nil {
 				t.Fatal(err)
 			}
@@ -391,8 +392,8 @@ func TestWhatsApp(t *testing.T) {
 	}
 }
 
-// forgetsFiles: once the provider has forgotten a file, a reply with it is refused, and the
-// same call hands the file over again.
+// forgetsFiles: once the provider has forgotten a file, a reply with it is refused. The
+// same call then uploads the file again.
 func (w *whatsApp) forgetsFiles(t testing.TB, c *client, phone string) {
 	t.Helper()
 	uploads := func() (n int) {
@@ -434,7 +435,7 @@ func (w *whatsApp) forgetsFiles(t testing.TB, c *client, phone string) {
 	}
 }
 
-// wantNoSecrets looks for the secrets in what the servers and commands printed, in the
+// wantNoSecrets searches for the secrets in the output of servers and commands, in the
 // metrics, in a dump, and, once the servers have stopped, in the database's files.
 func (w *whatsApp) wantNoSecrets(t testing.TB, dump string) {
 	t.Helper()
@@ -485,9 +486,9 @@ func (w *whatsApp) wantNoSecrets(t testing.TB, dump string) {
 	}
 }
 
-// TestWhatsAppLosesAnswers: a fifth of the answers is lost after the provider took the
-// message. Nothing goes out twice, and each send whose outcome is unknown is settled
-// right after its status. Every second message is a reply.
+// TestWhatsAppLosesAnswers: a fifth of the responses is lost after the provider has
+// accepted the message. No message is sent twice, and each send with an unknown outcome
+// is settled soon after its status. Every second message is a reply.
 func TestWhatsAppLosesAnswers(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -501,7 +502,7 @@ func TestWhatsAppLosesAnswers(t *testing.T) {
 func losesAnswers(t *testing.T, database string) {
 	t.Helper()
 	const atOnce = 16
-	const late = 300 * time.Millisecond // the status comes that long after the message
+	const late = 300 * time.Millisecond // the status comes this long after the message
 	w := newWhatsApp(t, database, templatesOf(1))
 	w.connect(t, w.server, "--per-second", "1000")
 	seed := newSeed(t)
@@ -577,7 +578,7 @@ func losesAnswers(t *testing.T, database string) {
 	t.Logf("%d sends, %d of unknown outcome, settled at most %v after their status; %d calls held back", *whatsAppSends, unknown.Load(), slowest, held.Load())
 }
 
-// asks has somebody write, and returns the conversation.
+// asks lets a person write, and returns the conversation.
 func (w *whatsApp) asks(t testing.TB, c *client, number string) (conversation string, err error) {
 	w.sim.Inbound(whatsapptest.Inbound{From: number, Text: "Hazır mı?"}).Wait()
 	for start := time.Now(); time.Since(start) < patience; <-time.After(5 * time.Millisecond) {
@@ -600,8 +601,9 @@ func (w *whatsApp) asks(t testing.TB, c *client, number string) (conversation st
 	return "", fmt.Errorf("%s wrote, and has no conversation", number)
 }
 
-// TestWhatsAppReplies: an account that only may not write first still replies, a reply tells
-// the provider what was read, and a file whose address has expired is fetched from another.
+// TestWhatsAppReplies: an account that may not start conversations can still reply. A
+// reply tells the provider which messages were read. If the address of a file has
+// expired, the file is fetched from a new address.
 func TestWhatsAppReplies(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"sqlite", "postgres"} {
@@ -648,9 +650,9 @@ func TestWhatsAppReplies(t *testing.T) {
 	}
 }
 
-// TestWhatsAppSignatures: callbacks with one bit flipped, in the body or in the signature,
-// are refused and change nothing; intact they are taken, and changing nothing again when
-// they come twice.
+// TestWhatsAppSignatures: callbacks with one flipped bit, in the body or in the
+// signature, are refused and change nothing. Intact ones are accepted. If they come
+// twice, the second one changes nothing.
 func TestWhatsAppSignatures(t *testing.T) {
 	t.Parallel()
 	const flips = 1000
@@ -658,7 +660,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 	w.connect(t, w.server)
 	c := w.server.client(t, w.key, 8)
 	rng := random(newSeed(t), 0)
-	// Bodies as the simulator writes them, kept back.
+	// Bodies as the simulator writes them. They are collected here first.
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(sink.Close)
 	w.sim.SetWebhook(sink.URL, "")
@@ -739,7 +741,8 @@ func TestWhatsAppSignatures(t *testing.T) {
 			t.Fatalf("a replay: %d %s", got, body)
 		}
 	}
-	// One more, to know when all have been taken in: they are in order.
+	// One more callback: callbacks are processed in order, so after this one all are
+	// processed.
 	w.sim.SetWebhook(w.server.url+w.callbacks, waVerify)
 	w.sim.Inbound(whatsapptest.Inbound{From: "905329999999", Text: "the last"}).Wait()
 	waitFor(t, "the last callback", func() bool { return len(c.bubbles(t, "+905329999999")) == 1 })
@@ -749,7 +752,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 	t.Logf("%d of %d refused, %d taken", refused, flips, len(bodies))
 }
 
-// flip turns one bit over. Of a header, one that leaves it printable.
+// flip flips one bit. In a header, the result stays printable.
 func flip(rng *rand.Rand, b []byte, header bool) {
 	for {
 		i, bit := rng.IntN(len(b)), byte(1)<<rng.IntN(8)
@@ -760,8 +763,8 @@ func flip(rng *rand.Rand, b []byte, header bool) {
 	}
 }
 
-// TestWhatsAppRefusals: what the provider answers, as the caller gets it. Each code is
-// tried in package whatsapp.
+// TestWhatsAppRefusals: refusals of the provider, as the caller gets them. Package
+// whatsapp tests each code.
 func TestWhatsAppRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWhatsApp(t, "", templatesOf(1))
@@ -808,9 +811,9 @@ func TestWhatsAppRefusals(t *testing.T) {
 	}
 }
 
-// TestCrossCheck has an independent program at the simulator's other end: it parses the
-// callbacks with its signature check on, and sends a template with its own client. What it
-// agrees with, a mistake of ours can't be.
+// TestCrossCheck connects an independent program to the simulator. It parses callbacks,
+// with its signature check on, and sends a template with its own client. So where this
+// program agrees with the simulator, the simulator is not a mistake of ours.
 func TestCrossCheck(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"node", "npm"} {
@@ -898,7 +901,7 @@ func TestCrossCheck(t *testing.T) {
 	if e := next(); e.Message != "text" || e.From != to || e.Name != "Ayşe Yılmaz" || e.Text != text || e.ID != in.ID {
 		t.Errorf("a message: %+v", e)
 	}
-	// A signature that is not ours is not its either.
+	// It refuses a signature that we refuse.
 	sim.Configure(func(s *whatsapptest.Settings) { s.Signing = whatsapptest.SignedBadly })
 	sim.Inbound(whatsapptest.Inbound{From: to, Text: text})
 	if e := next(); fmt.Sprint(e.Refused) != "401" {

@@ -1,5 +1,5 @@
-// Package logs keeps the log short while the same warning comes again and again, for
-// example because the database is away.
+// Package logs keeps the log short when the same warning is repeated, for example
+// because the database is away.
 //
 //	logs.go  a handler that counts equal warnings
 package logs
@@ -15,24 +15,26 @@ import (
 
 // The bounds of a Handler.
 const (
-	// tellEvery is how often equal warnings make a line at most.
+	// tellEvery is how often equal warnings make a line.
 	tellEvery = time.Minute
 
-	// maxSubjects is how many subjects of one message have lines of their own, and
-	// maxMessages how many messages are known.
+	// maxSubjects is how many subjects of one message have their own lines. maxMessages is
+	// how many messages are counted.
 	maxSubjects = 16
 	maxMessages = 256
 )
 
-// A Handler passes the first of equal warnings on at once. Those that follow are counted,
-// and a minute later the newest one is passed on with their number, as repeated.
+// A Handler passes on the first of several equal warnings at once. It counts the
+// following ones. A minute later, it passes on the newest of them, with their number as
+// the attribute repeated.
 //
-// Two warnings are equal if they have the same message, the same work, and are about the
-// same records: their attributes whose names end in _id have the same values. Other values
-// may differ: an error may name a port, or a time. If a message comes of more than sixteen
-// subjects in a minute, the others count as one. Records below Warn or above Error, and
-// those of a request (with a request_id), are passed on as they are. So are errors of more
-// subjects, since each may be of interest.
+// Two warnings are equal if they have the same message, belong to the same work, and
+// concern the same records: attributes whose names end in _id have the same values.
+// Other values may differ, because an error may contain a port or a time. If a message
+// has more than sixteen subjects in a minute, the warnings of further subjects count as
+// one. Errors of further subjects are passed on as they are, since each may be of
+// interest. So are records below Warn or above Error, and records of a request (with a
+// request_id).
 type Handler struct {
 	next   slog.Handler
 	tables *tables
@@ -40,22 +42,22 @@ type Handler struct {
 	group  bool
 }
 
-// tables are what the handlers share that come from one.
+// tables are shared by all handlers that are derived from one.
 type tables struct {
 	mu       sync.Mutex
 	messages map[string]*message
 }
 
-// A message is what is known of a message and its work.
+// A message has the lines of one message and its work.
 type message struct {
 	subjects map[string]*line
 }
 
-// A line is what is known of equal warnings.
+// A line counts equal warnings.
 type line struct {
-	count  int // of those that were not passed on
+	count  int // of the warnings that were not passed on
 	newest slog.Record
-	to     slog.Handler // with the attributes of the newest
+	to     slog.Handler // with the attributes of the newest warning
 	timer  *time.Timer
 }
 
@@ -64,7 +66,7 @@ func New(next slog.Handler) *Handler {
 	return &Handler{next: next, tables: &tables{messages: map[string]*message{}}}
 }
 
-// Enabled asks the other handler.
+// Enabled asks the next handler.
 func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
@@ -74,7 +76,7 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &Handler{h.next.WithAttrs(attrs), h.tables, slices.Concat(h.with, attrs), h.group}
 }
 
-// WithGroup returns a handler whose records are passed on as they are.
+// WithGroup returns a handler that passes records on without counting.
 func (h *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{h.next.WithGroup(name), h.tables, h.with, true}
 }
@@ -107,7 +109,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// count counts a record, and tells whether that was all.
+// count counts a record. It returns true if the record need not be passed on.
 func (t *tables) count(to slog.Handler, what, subject string, r slog.Record) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,8 +140,8 @@ func (t *tables) count(to slog.Handler, what, subject string, r slog.Record) boo
 	return true
 }
 
-// tell passes the newest record of a line on with the number of those that were counted.
-// If there are none, the line is forgotten.
+// tell passes on the newest record of a line, with the number of counted ones. If none
+// were counted, the line is forgotten.
 func (t *tables) tell(what, subject string) {
 	t.mu.Lock()
 	m := t.messages[what]
@@ -168,10 +170,10 @@ func (l *line) pass() {
 	if l.count > 1 {
 		l.newest.AddAttrs(slog.Int("repeated", l.count))
 	}
-	_ = l.to.Handle(context.Background(), l.newest) // there is nobody to be told
+	_ = l.to.Handle(context.Background(), l.newest) // no caller waits for this error
 }
 
-// Flush passes on what was counted, now.
+// Flush passes on all counted warnings now.
 func (h *Handler) Flush() {
 	t := h.tables
 	t.mu.Lock()

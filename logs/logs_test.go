@@ -13,7 +13,7 @@ import (
 	"parley/logs"
 )
 
-// A book has the lines of a log.
+// A book collects the lines of a log.
 type book struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -55,9 +55,9 @@ func want(t *testing.T, b *book, lines ...string) {
 	}
 }
 
-// A warning that comes again and again makes one line at once, and then one a minute with
-// their number and the newest error. When it comes no more, the last number is told, and
-// the next one is told at once.
+// TestRepeated: a repeated warning makes one line at once, and then one line a minute,
+// with their number and the newest error. When it stops, the last number is logged, and
+// the next such warning is logged at once.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestRepeated(t *testing.T) {
 		fails := func(n int) { log.Warn("failed", "work", "sweep", "err", fmt.Errorf("port %d", n)) }
 		fails(0)
 		want(t, b, `level=WARN msg=failed work=sweep err="port 0"`)
-		time.Sleep(time.Millisecond / 2) // the minute ends between two
+		time.Sleep(time.Millisecond / 2) // so that the minute ends between two warnings
 		for n := range 100_000 {
 			fails(n + 1)
 			time.Sleep(time.Millisecond)
@@ -83,7 +83,8 @@ func TestRepeated(t *testing.T) {
 	})
 }
 
-// Other messages, other work and other records have lines of their own, up to a number.
+// TestSubjects: other messages, other work and other records have their own lines, up to
+// a limit.
 func TestSubjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestSubjects(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		want(t, b, `level=WARN msg=failed work=a webhook_id=9999 repeated=9983`)
-		for n := range 10_000 { // a message is never made of values, but if it were
+		for n := range 10_000 { // messages do not contain values; this tests what would happen if they did
 			log.Warn(fmt.Sprint("message ", n))
 			log.Warn(fmt.Sprint("message ", n))
 		}
@@ -126,7 +127,7 @@ func TestSubjects(t *testing.T) {
 	})
 }
 
-// Nothing is lost or counted twice when many log at once.
+// TestAtOnce: if many log at the same time, no warning is lost or counted twice.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	log, h, b := newLog()

@@ -6,7 +6,7 @@
 //	pipe.go     the two streams of stdio
 //	rest.go     requests of the API inside this process
 //
-// A tool has no rules of its own: its call becomes a request of the API, with the
-// caller's key, so permissions, checks, errors and answers are those of the API. The
-// package knows the API only by its handler and its description.
+// A tool has no rules of its own. Its call becomes a request of the API with the
+// caller's key, so permissions, checks, errors and results are those of the API. The
+// package knows only the API's handler and its description.
 package mcp

@@ -42,7 +42,7 @@ type house struct {
 	web     *web.Server
 	url     string
 	ws      desk.ID
-	key     string // may do everything
+	key     string // has all permissions
 	channel desk.ID
 }
 
@@ -103,7 +103,7 @@ func (h *house) newKey(permissions string) string {
 	return key
 }
 
-// rest is a call of the API.
+// rest makes a call of the API.
 func (h *house) rest(call, body string) (int, []byte) {
 	h.t.Helper()
 	method, path, _ := strings.Cut(call, " ")
@@ -135,7 +135,7 @@ func (key bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// connect is an assistant's session with a key.
+// connect opens an assistant's session with a key.
 func (h *house) connect(key string) *sdk.ClientSession {
 	h.t.Helper()
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(h.t.Context(),
@@ -145,7 +145,8 @@ func (h *house) connect(key string) *sdk.ClientSession {
 	return session
 }
 
-// use calls a tool. The result is its structured content; the text must say the same.
+// use calls a tool, and returns its structured content. The text must have the same
+// content.
 func use(t *testing.T, s *sdk.ClientSession, name, arguments string) (result string, refused bool) {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
@@ -171,7 +172,7 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// at is a string in an answer.
+// at returns a string in a response.
 func at(t *testing.T, body string, path ...string) string {
 	t.Helper()
 	var v any
@@ -182,7 +183,7 @@ func at(t *testing.T, body string, path ...string) string {
 	return v.(string)
 }
 
-// TestToolsAnswerAsTheAPI: a tool answers what the API answers, refusals included.
+// TestToolsAnswerAsTheAPI: a tool returns the responses of the API, including refusals.
 func TestToolsAnswerAsTheAPI(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -254,7 +255,7 @@ func TestToolsAnswerAsTheAPI(t *testing.T) {
 	if !sameJSON(t, []byte(got), []byte(want)) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	// What no request of the API would tell.
+	// Inputs that are refused before a request is made.
 	for arguments, want := range map[string]string{
 		`{}`: "exactly one", `{"email":null}`: "exactly one", `{"id":null,"phone":null}`: "exactly one", `{"external_id":"x","id":"y"}`: "exactly one", `{"id":7}`: "/id", `{"owner":"x"}`: "/owner: unknown field", `{"name":"x"}`: "/name: unknown field",
 	} {
@@ -275,8 +276,8 @@ func (h *house) messages() (n int) {
 	return strings.Count(string(list), `"type":"message.sent"`)
 }
 
-// TestSendTemplate: a send is a dry run unless the caller says otherwise, and one key
-// sends once.
+// TestSendTemplate: a send is a dry run unless the caller says otherwise, and a key
+// sends only once.
 func TestSendTemplate(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -308,7 +309,7 @@ func TestSendTemplate(t *testing.T) {
 	if n := h.messages(); n != 1 {
 		t.Fatalf("one key sent %d", n)
 	}
-	// Over HTTP it is the same call.
+	// The same call over HTTP is recognized by its key.
 	if status, got := h.http("POST", "/v1/conversations/outbound", http.Header{"Authorization": {"Bearer " + h.key}, "Idempotency-Key": {"k"}}, body("")); status != 201 || !strings.HasPrefix(first, strings.TrimSuffix(string(got), "}")) {
 		t.Errorf("%d %s", status, got)
 	}
@@ -319,8 +320,8 @@ func TestSendTemplate(t *testing.T) {
 	}
 }
 
-// TestReply: a reply is a dry run unless the caller says otherwise, one key sends once, and
-// the API's refusals are the tool's.
+// TestReply: a reply is a dry run unless the caller says otherwise, a key sends only
+// once, and the tool returns the API's refusals.
 func TestReply(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -368,7 +369,8 @@ var needs = map[string]string{
 	"assign_conversation": "conversations:write", "set_conversation_status": "conversations:write", "send_template": "messages:send", "reply": "messages:send",
 }
 
-// TestListedByPermission: a key sees the tools that it may use, and only those work.
+// TestListedByPermission: a key sees only the tools that it may use, and only those
+// work.
 func TestListedByPermission(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -401,7 +403,7 @@ func TestListedByPermission(t *testing.T) {
 	}
 }
 
-// TestHintsAndInputs holds what tools/list says to contract-events §6.
+// TestHintsAndInputs compares tools/list with contract-events §6.
 func TestHintsAndInputs(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -491,7 +493,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestRevokedKey: a session ends to work with its key.
+// TestRevokedKey: a session stops working when its key is revoked.
 func TestRevokedKey(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -524,7 +526,7 @@ func TestRevokedKey(t *testing.T) {
 }
 
 // TestRateLimit: each request of an assistant counts once for the rate limit of its key,
-// whatever it asks for, also what is refused; what a tool makes of it does not count.
+// also a refused one. The API requests that a tool makes do not count.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -542,7 +544,7 @@ func TestRateLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const limit = 1 // a second, so that a busy machine does not answer all of them
+			const limit = 1 // per second, so that a busy machine can't let all of them pass
 			h := newHouseWith(t, api.Config{RateLimit: limit})
 			counts := map[int]int{}
 			for range 40 {
@@ -558,14 +560,14 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestRoomForRefusals: a refusal repeats texts of the call, with escapes. It is not made
-// before there is memory for it.
+// TestRoomForRefusals: a refusal repeats texts of the call with escapes. It is not built
+// before memory is reserved for it.
 func TestRoomForRefusals(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	header := http.Header{"Authorization": {"Bearer " + h.key}, "Accept": {"application/json, text/event-stream"}}
 	const length = 400_000
-	long := strings.Repeat("\u0080", length/2) // which is written as \\u0080
+	long := strings.Repeat("\u0080", length/2) // each character is escaped as \\u0080
 	calls := map[string]string{
 		"a long id":     `{"jsonrpc":"2.0","id":"` + long + `","method":"ping"}`,
 		"a long method": `{"jsonrpc":"2.0","id":1,"method":"` + long + `"}`,

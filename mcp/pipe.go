@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// lastAnswers is how long the end of the input waits for answers.
+// lastAnswers is how long the end of the input waits for responses.
 const lastAnswers = 30 * time.Second
 
-// A pipe is a client's two streams, of one message a line. The SDK ends a session, with
-// the calls under way, when its input ends. A pipe lets the input end only once all
-// requests are answered: a send that is under way must not lose its answer.
+// A pipe is a client's two streams, with one message on each line. When the input ends,
+// the SDK ends the session and the running calls. So a pipe lets the input end only once
+// all requests have a response: the response to a running send must not be lost.
 type pipe struct {
 	ctx     context.Context
 	in      *bufio.Reader
 	out     io.Writer
-	line    []byte       // of the input, not yet read
-	written []byte       // of a line of the output
-	open    atomic.Int64 // requests without an answer
+	line    []byte       // of the input, not read yet
+	written []byte       // the beginning of a line of the output
+	open    atomic.Int64 // requests without a response
 	changed chan struct{}
 }
 
@@ -31,8 +31,8 @@ func newPipe(ctx context.Context, in io.Reader, out io.Writer) *pipe {
 	return &pipe{ctx: ctx, in: bufio.NewReader(in), out: out, changed: make(chan struct{}, 1)}
 }
 
-// A message is what a pipe looks at: requests have an id and a method, answers have no
-// method, and notifications no id.
+// A message has the fields that a pipe looks at. Requests have an id and a method,
+// responses have no method, and notifications have no id.
 type message struct {
 	ID     json.RawMessage
 	Method string
@@ -63,7 +63,7 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// await waits until all requests are answered.
+// await waits until all requests have a response.
 func (p *pipe) await() {
 	enough := time.NewTimer(lastAnswers)
 	defer enough.Stop()
@@ -97,5 +97,5 @@ func (p *pipe) Write(b []byte) (int, error) {
 	}
 }
 
-// Close leaves the streams open: they are the process's own.
+// Close leaves the streams open, because they belong to the process.
 func (p *pipe) Close() error { return nil }

@@ -8,13 +8,13 @@ import (
 	"net/http"
 )
 
-// A rest makes requests of the API, inside this process.
+// A rest makes requests to the API within this process.
 type rest struct {
 	api           http.Handler
 	authorization string // the header of the caller
 }
 
-// A refusal is an error that the API answered.
+// A refusal is an error that the API returned.
 type refusal struct {
 	status int
 	object json.RawMessage // with type, message, and perhaps details
@@ -22,7 +22,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return string(r.object) }
 
-// invalid is a refusal of an input that makes no request.
+// invalid returns a refusal of an input for which no request is made.
 func invalid(format string, args ...any) error {
 	text, err := json.Marshal(fmt.Sprintf(format, args...))
 	if err != nil {
@@ -31,8 +31,8 @@ func invalid(format string, args ...any) error {
 	return &refusal{http.StatusBadRequest, append(append([]byte(`{"type":"invalid_request","message":`), text...), '}')}
 }
 
-// do makes one request and returns the body of its answer, or a refusal. path is below
-// /v1, and may have a query.
+// do makes one request and returns the body of its response, or a refusal. path is
+// relative to /v1, and may have a query.
 func (a rest) do(ctx context.Context, method, path string, header http.Header, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "/v1"+path, bytes.NewReader(body))
 	if err != nil {
@@ -54,7 +54,7 @@ func (a rest) do(ctx context.Context, method, path string, header http.Header, b
 	return nil, &refusal{to.status, refused.Error}
 }
 
-// An answer is an http.ResponseWriter that keeps what the API answers.
+// An answer is an http.ResponseWriter that keeps the response of the API.
 type answer struct {
 	status int
 	header http.Header

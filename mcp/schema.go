@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A description is the API description, an OpenAPI document.
+// A description is the description of the API, an OpenAPI document.
 type description map[string]any
 
-// An object is one of JSON.
+// An object is a JSON object.
 type object = map[string]any
 
 func parseDescription(document []byte) (d description, err error) {
@@ -22,7 +22,7 @@ func parseDescription(document []byte) (d description, err error) {
 	return d, nil
 }
 
-// at returns the object at a path of names, which the description must have.
+// at returns the object at a path of names. The description must have it.
 func (d description) at(path ...string) object {
 	here := object(d)
 	for _, name := range path {
@@ -39,16 +39,16 @@ func (d description) operation(method, path string) object {
 	return d.at("paths", path, strings.ToLower(method))
 }
 
-// body is the schema of an operation's request body.
+// body returns the schema of an operation's request body.
 func (d description) body(method, path string) object {
 	op := description(d.operation(method, path))
 	return d.plain(op.at("requestBody", "content", "application/json", "schema")).(object)
 }
 
-// forURLs are the words of a description that concern only URLs.
+// forURLs matches the sentences of a description that concern only URLs.
 var forURLs = regexp.MustCompile(" ?Write [^.]*`%2B`\\.")
 
-// query is the schema of an operation's query parameters, but for those left out.
+// query returns a schema of an operation's query parameters, except the given ones.
 func (d description) query(method, path string, without ...string) object {
 	properties := object{}
 	list, _ := d.operation(method, path)["parameters"].([]any)
@@ -67,8 +67,8 @@ func (d description) query(method, path string, without ...string) object {
 	return object{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// plain copies a part of the description as models read it best: with what its
-// references name in their place, and without what only some validators know.
+// plain copies a part of the description in a form that models read well. References are
+// replaced by their targets, and keywords that only some validators know are left out.
 func (d description) plain(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -53,21 +53,21 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Handler answers POST /mcp. Its caller has checked the key, and limited the body.
+// Handler handles POST /mcp. Its caller must check the key, and limit the body.
 func (s *Server) Handler() http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true,
-		DisableLocalhostProtection: true, // the key protects, and the check of Origin
+		DisableLocalhostProtection: true, // the key and the check of Origin protect it
 	})
 }
 
-// Run serves the client that has the key over two streams, until in ends.
+// Run serves the client that has the key, over two streams, until in ends.
 func (s *Server) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	p := newPipe(ctx, in, out)
 	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: p, Writer: p})
 }
 
-// rest makes requests of the API for the caller of r.
+// rest returns access to the API for the caller of r.
 func (s *Server) rest(r sdk.Request) rest {
 	to := rest{s.api, "Bearer " + s.key}
 	if extra := r.GetExtra(); extra != nil && extra.Header != nil {
@@ -76,7 +76,7 @@ func (s *Server) rest(r sdk.Request) rest {
 	return to
 }
 
-// listWhatKeyMay leaves tools out of a list that the caller's key may not use.
+// listWhatKeyMay removes tools from a list that the caller's key must not use.
 func (s *Server) listWhatKeyMay(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, r)

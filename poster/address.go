@@ -2,11 +2,12 @@ package poster
 
 import "net/netip"
 
-// nat64 holds the IPv6 forms of IPv4 addresses behind a translator (RFC 6052). IANA marks
-// it globally reachable, but a translator may well reach private IPv4 addresses.
+// nat64 has the IPv6 forms of IPv4 addresses behind a translator (RFC 6052). IANA marks
+// it as globally reachable, but a translator may reach private IPv4 addresses.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// A block is a row of a registry. Of the blocks that hold an address, the longest decides.
+// A block is a row of a registry. If several blocks contain an address, the longest
+// prefix decides.
 type block struct {
 	prefix    netip.Prefix
 	reachable bool
@@ -19,7 +20,7 @@ func of(prefix string, reachable bool) block {
 }
 
 // blocks has IANA's special-purpose address registries of IPv4 and IPv6 (RFC 6890), with
-// what they say under "Globally Reachable"; N/A counts as no. Other rows are marked.
+// their column "Globally Reachable"; N/A counts as no. Rows from elsewhere are marked.
 var blocks = []block{
 	of("0.0.0.0/0", reachable),         // not in the registry: all other IPv4 addresses
 	of("0.0.0.0/8", !reachable),        // "this network", RFC 791
@@ -60,8 +61,8 @@ var blocks = []block{
 	of("3fff::/20", !reachable),        // documentation, RFC 9637
 }
 
-// Refused tells whether no attempt may connect to an address. IPv4-mapped and NAT64
-// addresses are judged as the IPv4 address inside.
+// Refused tells whether attempts to an address are forbidden. IPv4-mapped and NAT64
+// addresses are judged by the IPv4 address in them.
 func Refused(addr netip.Addr) bool {
 	addr = inside(addr)
 	var longest block
@@ -73,8 +74,8 @@ func Refused(addr netip.Addr) bool {
 	return !longest.reachable
 }
 
-// inside is the address that decides: without its zone, and the IPv4 address that an IPv6
-// one stands for.
+// inside returns the address to judge: without its zone, and as IPv4 if it is an IPv6
+// form of an IPv4 address.
 func inside(addr netip.Addr) netip.Addr {
 	addr = addr.WithZone("").Unmap()
 	if nat64.Contains(addr) {

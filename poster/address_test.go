@@ -11,7 +11,8 @@ import (
 	"parley/poster"
 )
 
-// The first and last address of each block that is refused, and the neighbours that are not.
+// TestRefused checks the first and last address of each refused block, and their
+// neighbours outside the block.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	refused := strings.Fields(`
@@ -49,7 +50,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What Go knows to be special is refused, in all forms that stand for an IPv4 address.
+// TestRefused_forms: addresses that Go marks as special are refused, in all forms of an
+// IPv4 address.
 func TestRefused_forms(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A dialError is why there is no connection.
+// A dialError says why there is no connection.
 type dialError struct {
 	word string
 	err  error
@@ -28,8 +28,8 @@ func (e *dialError) Unwrap() error { return e.err }
 
 var errRefused = errors.New("the address is refused")
 
-// refuses tells whether an address is refused. Those that the operator exempts are open,
-// and only they to http.
+// refuses tells whether an address is refused. Exempt addresses are open. Only they are
+// open to plain http.
 func (p *Poster) refuses(addr netip.Addr, plain bool) bool {
 	decides := inside(addr)
 	if slices.ContainsFunc(p.config.Allow, func(prefix netip.Prefix) bool { return prefix.Contains(decides) }) {
@@ -38,14 +38,14 @@ func (p *Poster) refuses(addr netip.Addr, plain bool) bool {
 	return plain || Refused(addr)
 }
 
-// Refused tells whether attempts to an address are sure to be refused, so that a URL with
-// it is of no use. A proxy judges by itself.
+// Refused tells whether attempts to an address are certain to be refused, so that a URL
+// with this address is useless. With a proxy, the proxy decides.
 func (p *Poster) Refused(addr netip.Addr) bool {
 	return p.config.Proxy == nil && p.refuses(addr, false)
 }
 
-// Dial connects to HOST:PORT as for a webhook: the guard and the proxy decide. plain says
-// that http will be spoken, not TLS.
+// Dial connects to HOST:PORT like a webhook: the guard and the proxy decide. plain is
+// true for http without TLS.
 func (p *Poster) Dial(ctx context.Context, address string, plain bool) (net.Conn, error) {
 	return p.dial(ctx, address, plain)
 }
@@ -64,15 +64,15 @@ func (p *Poster) dialTLS(ctx context.Context, _, address string) (net.Conn, erro
 	return p.secure(ctx, conn, address)
 }
 
-// dial connects to an address, or has the proxy do so. The guard sees the very address of
-// each connect, after the name was resolved: no spelling and no second answer of a name
-// server gets past it. A connection that is used again was judged when it was made.
+// dial connects to an address, or lets the proxy do so. The guard checks the address of
+// each connect, after the name was resolved. So neither a spelling nor a second response
+// of a name server gets past it. A reused connection was checked when it was made.
 func (p *Poster) dial(ctx context.Context, address string, plain bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.bounds.connect)
 	defer cancel()
 	if p.config.Proxy != nil {
 		if plain && len(p.config.Allow) == 0 {
-			return nil, &dialError{AddressRefused, errRefused} // http is closed
+			return nil, &dialError{AddressRefused, errRefused} // plain http is not allowed
 		}
 		return p.tunnel(ctx, address)
 	}
@@ -93,7 +93,7 @@ func (p *Poster) dial(ctx context.Context, address string, plain bool) (net.Conn
 	return conn, nil
 }
 
-// dialFailed finds the word for an error of a dialer.
+// dialFailed returns a dialError for an error of a dialer.
 func dialFailed(err error) error {
 	var dns *net.DNSError
 	switch {
@@ -105,7 +105,7 @@ func dialFailed(err error) error {
 	return &dialError{Connect, err}
 }
 
-// secure begins TLS on a connection, which it closes if that fails.
+// secure starts TLS on a connection. If this fails, it closes the connection.
 func (p *Poster) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,8 +124,8 @@ func (p *Poster) secure(ctx context.Context, conn net.Conn, address string) (net
 	return secure, nil
 }
 
-// tunnel has the proxy connect to an address. Go's own client would use CONNECT for https
-// only, and would leave it to the proxy to understand http.
+// tunnel lets the proxy connect to an address. Go's own client uses CONNECT only for
+// https; for http, it would send the request itself to the proxy.
 func (p *Poster) tunnel(ctx context.Context, address string) (net.Conn, error) {
 	proxy := proxyAddress(p.config.Proxy)
 	dialer := &net.Dialer{Resolver: p.config.Resolver}
@@ -147,7 +147,7 @@ func (p *Poster) tunnel(ctx context.Context, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// connect sends a CONNECT and reads the answer.
+// connect sends a CONNECT and reads the response.
 func (p *Poster) connect(conn net.Conn, address string) error {
 	req := &http.Request{
 		Method: http.MethodConnect,
@@ -171,14 +171,15 @@ func (p *Poster) connect(conn net.Conn, address string) error {
 	case resp.StatusCode == http.StatusForbidden:
 		return &dialError{AddressRefused, errRefused}
 	case resp.StatusCode != http.StatusOK || reader.Buffered() > 0:
-		// With bytes after the header, the proxy is not silent until the client speaks.
+		// If the proxy sent bytes after its header, it is not a tunnel: a tunnel must be
+		// silent until the client speaks.
 		return &dialError{Connect, fmt.Errorf("the proxy answered CONNECT with %s", resp.Status)}
 	}
-	resp.Body.Close() // of no length
+	resp.Body.Close() // a response to CONNECT has no body
 	return nil
 }
 
-// proxyAddress is where to connect to the proxy.
+// proxyAddress returns the proxy's HOST:PORT.
 func proxyAddress(proxy *url.URL) string {
 	port := proxy.Port()
 	if port == "" {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Trust has a Poster trust certificates of a test.
+// Trust makes a Poster trust certificates of a test.
 func (p *Poster) Trust(roots *x509.CertPool) { p.tls.RootCAs = roots }
 
 // Hurry shortens the bounds of an attempt.

@@ -1,5 +1,5 @@
-// Package poster posts signed bodies to webhook endpoints and says what came of it. It
-// knows no store and no schedule: one call is one attempt.
+// Package poster posts signed bodies to webhook endpoints and returns the outcome. It
+// has no store and no schedule: one call is one attempt.
 //
 //	poster.go  an attempt: the request, its bounds, and the word for its outcome
 //	dial.go    connections: the address guard at each connect, TLS, the operator's proxy
@@ -28,14 +28,14 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// The outcomes of an attempt other than success, as the wire has them.
+// The outcomes of an attempt other than success. The API shows these words.
 const (
 	AddressRefused = "address_refused" // the guard, or the proxy, refuses the address
 	DNS            = "dns"             // the host's name was not resolved
-	Connect        = "connect"         // no connection, also after its time ran out
-	TLS            = "tls"             // no TLS session, also after its time ran out
-	Timeout        = "timeout"         // no whole answer in time
-	Protocol       = "protocol"        // no HTTP answer, or it was cut off
+	Connect        = "connect"         // no connection, or not in time
+	TLS            = "tls"             // no TLS session, or not in time
+	Timeout        = "timeout"         // no complete response in time
+	Protocol       = "protocol"        // no HTTP response, or it was cut off
 	Redirect       = "redirect"        // 3xx, which is not followed
 	Gone           = "gone"            // 410
 	Status         = "status"          // any other status that is not 2xx
@@ -44,25 +44,28 @@ const (
 // The bounds of an attempt.
 const (
 	postTimeout    = 15 * time.Second
-	connectTimeout = 5 * time.Second // name and connection; with a proxy also its CONNECT
+	connectTimeout = 5 * time.Second // for the name and the connection; with a proxy, its CONNECT too
 	tlsTimeout     = 5 * time.Second
 	maxAnswer      = 16 << 10 // bytes of the body that are read
 	maxHeader      = 16 << 10 // bytes of the answer's header
 )
 
-// maxRetryAfter bounds what a receiver can ask for, so that callers can calculate with it.
+// maxRetryAfter limits the pause that a receiver can ask for, so that callers can
+// calculate with it.
 const maxRetryAfter = 24 * time.Hour
 
-// A Config says how a Poster reaches endpoints. The zero Config reaches public ones only.
+// A Config says how a Poster reaches endpoints. The zero Config reaches only public
+// addresses.
 type Config struct {
-	// Allow lists addresses that are exempt from the guard, and open to http.
+	// Allow lists networks that the guard does not refuse. Only they can be reached by
+	// http.
 	Allow []netip.Prefix
-	// Proxy is an HTTP proxy. All connections then go through its CONNECT, and it is the
-	// proxy that judges addresses. Proxies of the environment are never used.
+	// Proxy is an HTTP proxy. If it is set, all connections go through its CONNECT, and
+	// the proxy decides about addresses. Proxies of the environment are never used.
 	Proxy *url.URL
-	// Version is parley's, for the User-Agent.
+	// Version is parley's version, for the User-Agent.
 	Version string
-	// Resolver resolves the names of hosts; nil means the system's.
+	// Resolver resolves host names; nil means the system's resolver.
 	Resolver *net.Resolver
 }
 
@@ -101,7 +104,7 @@ func New(c Config) (*Poster, error) {
 		MaxIdleConns:           256,
 		MaxIdleConnsPerHost:    8,
 		// Many servers close a connection that was idle for 5 s (Node's default). A POST
-		// that meets the close fails, so a connection is given up before.
+		// that is sent at this moment fails, so idle connections are closed earlier.
 		IdleConnTimeout: 4 * time.Second,
 	}
 	return p, nil
@@ -110,23 +113,23 @@ func New(c Config) (*Poster, error) {
 // Close closes the connections that no attempt uses.
 func (p *Poster) Close() { p.transport.CloseIdleConnections() }
 
-// A Request is what an attempt posts.
+// A Request is the content of an attempt.
 type Request struct {
 	URL     string
-	ID      string // of the event: the webhook-id
+	ID      string // the event's id, for the header webhook-id
 	Body    []byte
-	Secrets [][]byte  // decoded, newest first; each one signs
-	At      time.Time // the webhook-timestamp
+	Secrets [][]byte  // decoded, newest first; each secret signs
+	At      time.Time // for the header webhook-timestamp
 }
 
-// A Result says what came of an attempt.
+// A Result is the outcome of an attempt.
 type Result struct {
-	StatusCode int           // 0: there was no answer
+	StatusCode int           // 0: there was no response
 	Error      string        // a word of this package; "" for success
-	Response   string        // of a non-2xx: how its body begins, if it is text
-	RetryAfter time.Duration // of a failure: what the receiver asks for; 0: nothing
+	Response   string        // if not 2xx: the beginning of the body, if the body is text
+	RetryAfter time.Duration // the pause that the receiver asks for after a failure; 0: none
 	Took       time.Duration
-	Err        error // no request was made, for want of something of this machine; of no address
+	Err        error // why no request was made: this machine lacks a resource; contains no address
 }
 
 // Post makes one attempt. If ctx ends first, the attempt ends with the error Timeout.
@@ -144,20 +147,20 @@ func (p *Poster) post(ctx context.Context, r Request) Result {
 	if err != nil {
 		return Result{Error: AddressRefused}
 	}
-	// Not an http.Client: that would follow redirects.
+	// It is not an http.Client, which would follow redirects.
 	resp, err := p.transport.RoundTrip(req)
 	if err != nil {
 		return Result{Error: outcome(ctx, err), Err: missing(err)}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 {
-		// 101 gives the connection away: its body has no end.
+		// After a 101, the connection belongs to another protocol, and the body has no end.
 		return Result{StatusCode: resp.StatusCode, Error: Protocol}
 	}
 	result := Result{StatusCode: resp.StatusCode, Error: word(resp.StatusCode)}
-	// The whole body is read, within its bound: then the connection can be used again.
+	// The whole body is read, within its bound, so that the connection can be used again.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	// 410 disables an endpoint, so it counts however the answer ends.
+	// 410 disables an endpoint, so it counts even if the response is cut off.
 	if err != nil && result.Error != Gone {
 		result.Error = outcome(ctx, err)
 	}
@@ -216,7 +219,7 @@ func word(status int) string {
 	return Status
 }
 
-// outcome is the word for an error of the connection.
+// outcome returns the word for an error of the connection.
 func outcome(ctx context.Context, err error) string {
 	var failed *dialError
 	switch {
@@ -228,7 +231,8 @@ func outcome(ctx context.Context, err error) string {
 	return Protocol
 }
 
-// missing is what this machine has no more of, nil if that is not why a request failed.
+// missing returns the machine's limit that made a request fail, or nil if there was
+// another reason.
 func missing(err error) error {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS} {
 		if errors.Is(err, errno) {
@@ -238,8 +242,8 @@ func missing(err error) error {
 	return nil
 }
 
-// retryAfter reads the header Retry-After, seconds or a date. A date counts from the
-// answer's own date, so that it does not matter if the clocks differ.
+// retryAfter reads the header Retry-After: seconds or a date. A date is compared with
+// the response's own date, so that different clocks do not matter.
 func retryAfter(h http.Header, at time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -260,12 +264,12 @@ func retryAfter(h http.Header, at time.Time) time.Duration {
 		}
 		wait = until.Sub(at)
 	}
-	// Zero would mean that nothing was said.
+	// Zero would mean that the receiver asked for no pause.
 	return min(max(wait, time.Second), maxRetryAfter)
 }
 
-// text is how a body begins, or "" if that is not UTF-8. A NUL is no text either:
-// PostgreSQL could not store it.
+// text returns the beginning of a body, or "" if it is not UTF-8. A body with a NUL is
+// not text either, because PostgreSQL could not store it.
 func text(body []byte) string {
 	cut := len(body) > desk.MaxTryResponse
 	body = body[:min(len(body), desk.MaxTryResponse)]

@@ -41,7 +41,7 @@ func newPoster(t *testing.T, c poster.Config) *poster.Poster {
 	return p
 }
 
-// to is a request to a URL.
+// to returns a request to a URL.
 func to(url string) poster.Request {
 	return poster.Request{URL: url, ID: "evt_1", Body: []byte(`{"id":"evt_1"}`), Secrets: [][]byte{[]byte("secret")}, At: time.Unix(1614265330, 0)}
 }
@@ -56,7 +56,7 @@ func check(t *testing.T, p *poster.Poster, url, want string) poster.Result {
 	return got
 }
 
-// listen accepts connections, which it counts, and has serve speak on each.
+// listen accepts connections, counts them, and runs serve on each.
 func listen(t *testing.T, address string, serve func(net.Conn)) (at string, count *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -84,7 +84,7 @@ func listen(t *testing.T, address string, serve func(net.Conn)) (at string, coun
 // hangUp closes a connection at once.
 func hangUp(net.Conn) {}
 
-// answering reads a request and answers with raw bytes; then the connection is closed.
+// answering reads a request, responds with raw bytes, and closes the connection.
 func answering(raw string) func(net.Conn) {
 	return func(conn net.Conn) {
 		if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
@@ -94,11 +94,11 @@ func answering(raw string) func(net.Conn) {
 	}
 }
 
-// hang waits for the other end to leave.
+// hang waits until the other end closes the connection.
 func hang(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
-// resolver is one whose name server answers with addresses, or for none that there is no
-// such name.
+// resolver returns a resolver whose name server responds with the given addresses. If
+// there are none, the name does not exist.
 func resolver(t *testing.T, answer func(name string) []string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -143,12 +143,12 @@ func resolver(t *testing.T, answer func(name string) []string) *net.Resolver {
 	}}
 }
 
-// always answers for every name.
+// always returns the same addresses for every name.
 func always(addresses ...string) func(string) []string {
 	return func(string) []string { return addresses }
 }
 
-// A delivery as the receiver gets it.
+// TestPost checks a delivery as the receiver gets it.
 func TestPost(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -169,7 +169,7 @@ func TestPost(t *testing.T) {
 	p := newPoster(t, poster.Config{Allow: loopback})
 	p.Trust(roots)
 
-	// The example of the Standard Webhooks libraries; the second secret is the older one.
+	// The example of the Standard Webhooks libraries. The second secret is the older one.
 	secret, _ := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	r := poster.Request{
 		URL: receiver.URL + "/in?a=b", ID: "msg_p5jXN8AQM9LWM0D4loKWxJek", Body: []byte(`{"test": 2432232314}`),
@@ -212,7 +212,7 @@ func TestPost_outcomes(t *testing.T) {
 		{raw: "HTTP/1.1 299 OK\r\nRetry-After: 9\r\n\r\nok"},
 		{raw: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 OK\r\n\r\n"},
 		{raw: "HTTP/1.0 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20)},
-		{raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 20000)}, // cut after what is read
+		{raw: "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 20000)}, // cut off behind the part that is read
 		{raw: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", want: "protocol"},
 		{raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", want: "protocol"},
 		{raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n", want: "protocol"},
@@ -288,7 +288,8 @@ func TestPost_connections(t *testing.T) {
 	check(t, trusting, old.URL, poster.TLS)
 }
 
-// Each bound ends an attempt. The last two send something all the time.
+// TestPost_timeouts: each bound ends an attempt. The last two servers send data all the
+// time.
 func TestPost_timeouts(t *testing.T) {
 	t.Parallel()
 	drip := func(conn net.Conn, first, more string) {
@@ -332,7 +333,7 @@ func TestPost_timeouts(t *testing.T) {
 	})
 }
 
-// spellings are URLs that lead to this machine; %s is the port. Names resolve to loopback.
+// spellings are URLs of this machine; %s is the port. Names resolve to loopback.
 var spellings = strings.Fields(`
 	https://127.0.0.1:%s/ https://127.0.0.2:%s/ https://127.255.255.254:%s/ https://127.1:%s/ https://127.0.1:%s/
 	https://2130706433:%s/ https://0x7f000001:%s/ https://0X7F000001:%s/ https://0x7f.0.0.1:%s/ https://0x7f.0x0.0x0.0x1:%s/
@@ -353,8 +354,9 @@ var spellings = strings.Fields(`
 	https://127｡0｡0｡1:%s/ https://①②⑦.1:%s/ https://٢٧.0.0.1:%s/ https://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ:%s/ https://LOCALHOſT:%s/ https://127.0.0.1\u00ad:%s/
 	https:127.0.0.1:%s/ https:///127.0.0.1:%s/ https:\\127.0.0.1:%s/ //127.0.0.1:%s/ http://127.0.0.1:%s/ http://[::1]:%s/ http://localhost:%s/`)
 
-// No spelling of an address of this machine makes a connection, neither by https nor by
-// http. The same URLs make many with the addresses allowed, so they do lead here.
+// TestRefusedAddresses: no spelling of an address of this machine makes a connection, by
+// https or by http. With the addresses allowed, many of the same URLs do, so they really
+// lead here.
 func TestRefusedAddresses(t *testing.T) {
 	t.Parallel()
 	at, count := listen(t, "127.0.0.1:0", hangUp)
@@ -371,7 +373,7 @@ func TestRefusedAddresses(t *testing.T) {
 				where := strings.Replace(fmt.Sprintf(spelling, port), "https:", scheme, 1)
 				switch got := p.Post(t.Context(), to(where)); got.Error {
 				case poster.AddressRefused, poster.DNS:
-				case poster.Protocol: // no host, or no scheme
+				case poster.Protocol: // the URL has no host, or no scheme
 				default:
 					t.Errorf("%s: %+v", where, got)
 				}
@@ -386,7 +388,7 @@ func TestRefusedAddresses(t *testing.T) {
 	for _, spelling := range spellings {
 		before := connections()
 		if strings.Contains(spelling, "[64:ff9b:") {
-			continue // a translator would bring it here, but this machine has none
+			continue // only a translator could bring it here, and this machine has none
 		}
 		p.Post(t.Context(), to(fmt.Sprintf(spelling, port)))
 		if connections() > before {
@@ -399,7 +401,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// http is open to the exempt addresses only.
+// TestRefuses: http is open only to exempt addresses.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	public, private, exempt := netip.MustParseAddr("8.8.8.8"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.1.0.1")
@@ -435,8 +437,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A name server that answers with a good address first gains nothing, whether the second
-// answer comes for the next connection or in the same answer.
+// TestRebinding: a name server first returns a good address and then a bad one, for the
+// next connection or in the same response. The bad one is not reached.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	at, good := listen(t, "127.0.0.3:0", answering("HTTP/1.1 200 OK\r\n\r\n"))
@@ -479,7 +481,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// Connections are used again, but no more than a few are kept.
+// TestConnectionsAreReused: connections are used again, but only a few are kept.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -531,7 +533,8 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// Only the operator's proxy is used, by CONNECT for http and https, and it judges.
+// TestProxy: only the operator's proxy is used, by CONNECT for http and https, and the
+// proxy decides about addresses.
 func TestProxy(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
@@ -544,7 +547,7 @@ func TestProxy(t *testing.T) {
 		case host == "forbidden.test":
 			w.WriteHeader(http.StatusForbidden)
 			return
-		case host != "example.com": // a name that certificates of httptest have
+		case host != "example.com": // certificates of httptest have this name
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -578,7 +581,7 @@ func TestProxy(t *testing.T) {
 
 	through, _ := url.Parse(proxy.URL)
 	through.User = url.UserPassword("u", "p")
-	// The Poster itself resolves no name.
+	// The Poster itself does not resolve names.
 	p := newPoster(t, poster.Config{Proxy: through, Allow: loopback, Resolver: resolver(t, always())})
 	p.Trust(roots)
 	check(t, p, "http://example.com:"+port, "")
@@ -591,11 +594,12 @@ func TestProxy(t *testing.T) {
 	}
 	byTLS, _ := url.Parse(secureProxy.URL)
 	p = newPoster(t, poster.Config{Proxy: byTLS})
-	check(t, p, "https://example.com:"+securePort, poster.Connect) // nobody trusts the proxy
+	check(t, p, "https://example.com:"+securePort, poster.Connect) // the proxy's certificate is not trusted
 	p.Trust(roots)
 	check(t, p, "https://example.com:"+securePort, "")
 
-	// Without exempt addresses there is no http, and a proxy that is down is no way round.
+	// Without exempt addresses, http is refused. If the proxy is down, no connection goes
+	// around it.
 	check(t, newPoster(t, poster.Config{Proxy: through}), "http://example.com:"+port, poster.AddressRefused)
 	down := &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 	check(t, newPoster(t, poster.Config{Proxy: down, Allow: loopback}), "http://"+at, poster.Connect)
@@ -615,7 +619,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// The proxies of the environment are for other programs.
+// TestEnvironmentProxyIsNotUsed: proxies of the environment are for other programs.
 func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	at, count := listen(t, "127.0.0.1:0", hangUp)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
@@ -631,7 +635,7 @@ func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	}
 }
 
-// The words for outcomes are those that the metrics count from the start.
+// TestWords: the words of outcomes are those that the metrics count from the start.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	words := []string{poster.AddressRefused, poster.DNS, poster.Connect, poster.TLS, poster.Timeout, poster.Protocol, poster.Redirect, poster.Gone, poster.Status}

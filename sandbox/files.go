@@ -14,7 +14,7 @@ import (
 	"parley/provider"
 )
 
-// Files are what customers of the simulated provider sent.
+// Files has the files that customers of the simulated provider sent.
 type Files interface {
 	// Media returns the record of a file, or nil. OpenContent opens content by its SHA-256,
 	// or returns NotFound.
@@ -22,14 +22,14 @@ type Files interface {
 	OpenContent(ctx context.Context, ws desk.ID, sha256 []byte) (io.ReadSeekCloser, error)
 }
 
-// A fileRef is the simulated provider's reference of a file: the stored one, and what goes
-// wrong when it is fetched.
+// A fileRef is the simulated provider's reference to a file: the stored file, and the
+// fault when it is fetched.
 type fileRef struct {
 	Media desk.ID `json:"media_id"`
 	Fault string  `json:"fault"`
-	Times int     `json:"times,omitempty"` // of fail and truncate
-	Bytes int64   `json:"bytes,omitempty"` // of size
-	Wait  string  `json:"wait,omitempty"`  // of slow
+	Times int     `json:"times,omitempty"` // for fail and truncate
+	Bytes int64   `json:"bytes,omitempty"` // for size
+	Wait  string  `json:"wait,omitempty"`  // for slow
 }
 
 // The faults of a file.
@@ -41,10 +41,11 @@ const (
 	faultSlow     = "slow"
 )
 
-// mostSlow is longer than a file takes that is fetched.
+// mostSlow is longer than any fetch of a file may take.
 const mostSlow = time.Hour
 
-// FileRef is the provider's reference of a stored file with a fault; see provider.Simulator.
+// FileRef returns the provider's reference to a stored file with a fault (see
+// provider.Simulator).
 func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
 	kind, value, _ := strings.Cut(fault, ":")
 	r := fileRef{Media: file, Fault: kind}
@@ -78,7 +79,7 @@ func (*Sandbox) FileRef(file desk.ID, fault string) (string, error) {
 	return string(body), err
 }
 
-// Upload takes a file, and throws it away; see provider.Talker.
+// Upload reads a file and discards it (see provider.Talker).
 func (s *Sandbox) Upload(_ context.Context, _ provider.Access, _, _ string, size int64, content io.Reader) (string, error) {
 	n, err := io.Copy(io.Discard, io.LimitReader(content, size))
 	if err == nil && n != size {
@@ -143,17 +144,17 @@ func (s *Sandbox) Fetch(ctx context.Context, at provider.Access, ref string, tol
 	return is, err
 }
 
-// A broken is a connection that broke.
+// A broken simulates a connection that broke.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// maxTries is how many files the sandbox counts the tries of. When there are more, it
-// begins anew.
+// maxTries is how many files the sandbox counts tries for. When there are more, counting
+// starts again.
 const maxTries = 10_000
 
-// tried counts a try to fetch a file that fails so many times. Each process counts its
-// own.
+// tried counts a try to fetch a file that fails the given number of times. Each process
+// counts on its own.
 func (s *Sandbox) tried(ws desk.ID, ref string, times int) int {
 	if times == 0 {
 		return 1
@@ -168,7 +169,7 @@ func (s *Sandbox) tried(ws desk.ID, ref string, times int) int {
 	return s.tries[key]
 }
 
-// zeros are a stream of them.
+// zeros is an endless stream of zeros.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

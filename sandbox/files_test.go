@@ -15,13 +15,13 @@ import (
 	"parley/sandbox"
 )
 
-// The sandbox is a provider whose people can be answered.
+// A Sandbox implements the interfaces of a provider for conversations.
 var _ interface {
 	provider.Provider
 	provider.Talker
 } = (*sandbox.Sandbox)(nil)
 
-// hears hears what the provider tells of a file, and goes on.
+// hears accepts a file's announced properties.
 func hears(provider.FetchedMedia) error { return nil }
 
 // files has one file, in one workspace.
@@ -54,7 +54,7 @@ func TestFetch(t *testing.T) {
 	for _, c := range []struct {
 		fault string
 		size  int64
-		want  []string // of each try
+		want  []string // the result of each try
 	}{
 		{"fail:2", 7, []string{failed, failed, "content"}},
 		{"truncate:1", 7, []string{"con" + failed, "content"}},

@@ -1,6 +1,6 @@
-// Package sandbox simulates a provider inside the process. A newcomer can send a
-// message in the first minute, and a test can provoke every outcome. It implements
-// provider.Provider like a real provider, so app treats it like one.
+// Package sandbox simulates a provider within the process. A new user can send a message
+// in the first minute, and a test can cause every outcome. It implements
+// provider.Provider, so app treats it like a real provider.
 //
 // The last digits of the number decide what happens to a message (contract §5):
 //
@@ -38,16 +38,16 @@ type Library interface {
 	PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error
 }
 
-// Config is what a Sandbox is built from. Library, Now and NewID are required.
+// Config has the parts of a Sandbox. Library, Now and NewID are required.
 type Config struct {
 	Library Library
-	Files   Files // nil: there are none
+	Files   Files // nil: there are no files
 	Now     func() time.Time
 	NewID   func() desk.ID
 	Pace    time.Duration // from one status to the next; default 1 s
 }
 
-// A Sandbox is a provider; see provider.Provider. It is safe for concurrent use.
+// A Sandbox is a provider (see provider.Provider). It is safe for concurrent use.
 type Sandbox struct {
 	c Config
 
@@ -69,7 +69,8 @@ const slow = 3 * time.Second
 // errLost simulates a connection that broke after the provider accepted the message.
 var errLost = errors.New("sandbox: the answer was lost")
 
-// Send accepts the message, or does what the number's last digits ask for.
+// Send accepts the message, or simulates the outcome that the number's last digits
+// select.
 func (s *Sandbox) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	ends := func(digits string) bool { return strings.HasSuffix(d.Number, digits) }
 	switch {
@@ -118,7 +119,7 @@ type story struct {
 	Attempt    desk.ID   `json:"attempt_id"`
 	TakenAt    desk.Time `json:"taken_at"`
 	Steps      []step    `json:"steps"`
-	Closed     bool      `json:"closed,omitzero"` // it fails because the window is closed
+	Closed     bool      `json:"closed,omitzero"` // the message fails because the window is closed
 }
 
 // A step is a status and its time, counted in paces since the message was accepted.

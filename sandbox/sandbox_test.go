@@ -13,12 +13,12 @@ import (
 	"parley/sandbox"
 )
 
-// began is when the tests' clock stands still, unless they have one of their own.
+// began is the time of the tests' clock, which stands still unless a test has its own.
 var began = time.UnixMilli(1_700_000_000_000)
 
 const pace = 250 * time.Millisecond
 
-// A library is one in memory.
+// A library is a library in memory.
 type library []desk.TemplateSource
 
 func (l library) SandboxTemplates(_ context.Context, _, channel desk.ID) ([]desk.TemplateSource, error) {
@@ -42,7 +42,7 @@ func newSandbox(now func() time.Time) *sandbox.Sandbox {
 
 func still() time.Time { return began }
 
-// dispatch is a message on its way to a number.
+// dispatch returns a message to a number.
 func dispatch(number string) provider.Dispatch {
 	return provider.Dispatch{
 		Access:  provider.Access{Workspace: desk.ID{0x15}, Channel: &desk.Channel{ID: desk.ID{0xCA}, Kind: desk.SandboxChannel}},
@@ -72,7 +72,7 @@ func TestSend_refuses(t *testing.T) {
 	}
 }
 
-// TestSend_loses_the_answer: nobody can tell, neither now nor later.
+// TestSend_loses_the_answer: the outcome stays unknown.
 func TestSend_loses_the_answer(t *testing.T) {
 	t.Parallel()
 	receipt, err := newSandbox(still).Send(t.Context(), dispatch("905321110003"))
@@ -82,7 +82,7 @@ func TestSend_loses_the_answer(t *testing.T) {
 	}
 }
 
-// unknown checks that an error is neither success nor a refusal.
+// unknown checks that an error means an unknown outcome: neither success nor a refusal.
 func unknown(t *testing.T, err error) {
 	t.Helper()
 	var r *desk.Refusal
@@ -91,7 +91,7 @@ func unknown(t *testing.T, err error) {
 	}
 }
 
-// TestSend_too_late: whatever the number would do.
+// TestSend_too_late: a call after the deadline fails for any number.
 func TestSend_too_late(t *testing.T) {
 	t.Parallel()
 	for _, number := range []string{"905321110000", "905321110001", "905321110003", "905321110005"} {
@@ -105,8 +105,8 @@ func TestSend_too_late(t *testing.T) {
 	}
 }
 
-// TestSend_takes: the statuses come one after the other, each when it is due, and
-// carry the attempt's id.
+// TestSend_takes: the statuses come one after the other, each when it is due, and have
+// the attempt's id.
 func TestSend_takes(t *testing.T) {
 	t.Parallel()
 	type told struct {
@@ -118,7 +118,7 @@ func TestSend_takes(t *testing.T) {
 	for number, want := range map[string][]told{
 		"905321110000": reads,
 		"905321110006": reads,
-		"905321100010": reads, // 0001 in the middle
+		"905321100010": reads, // 0001 is not at the end
 		"905321110004": {{pace, desk.Failed, true}},
 	} {
 		t.Run(number, func(t *testing.T) {
@@ -137,7 +137,8 @@ func TestSend_takes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// As after a restart in the middle, or when two processes read it at once.
+				// Reading again gives the same result, for example after a restart, or if two
+				// processes read at once.
 				if again, restAgain, _ := s.Read(n); !reflect.DeepEqual(again, happened) || !reflect.DeepEqual(restAgain, rest) {
 					t.Errorf("read again, it tells %+v and leaves %+v, not %+v", again, restAgain, rest)
 				}
@@ -160,7 +161,8 @@ func TestSend_takes(t *testing.T) {
 	}
 }
 
-// TestSend_replies: a reply to a person who wrote too long ago is taken, and fails then.
+// TestSend_replies: a reply to a person who wrote too long ago is accepted, and fails
+// afterwards.
 func TestSend_replies(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(still)
@@ -187,7 +189,7 @@ func TestSend_replies(t *testing.T) {
 	}
 }
 
-// TestSend_gives_each_message_its_own_id, as the store keeps them unique.
+// TestSend_gives_each_message_its_own_id: the stores require unique ids.
 func TestSend_gives_each_message_its_own_id(t *testing.T) {
 	t.Parallel()
 	s, seen := newSandbox(still), map[string]bool{}
@@ -200,7 +202,8 @@ func TestSend_gives_each_message_its_own_id(t *testing.T) {
 	}
 }
 
-// TestSend_slowly: a number takes three seconds, or as long as the caller has.
+// TestSend_slowly: a send to such a number takes three seconds, or until the caller's
+// time is over.
 func TestSend_slowly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -6,28 +6,30 @@ import (
 	"parley/desk"
 )
 
-// Access keeps what members sign in with. Sessions and links are found by hashes
-// of what the browser has. Removing a member removes all of this, and storing a member
-// whose SessionsFrom has grown removes all sessions and links of the member.
+// Access keeps sessions, sign-in links and password hashes of members. Sessions and
+// links are found by hashes of the secrets that the browser holds. Removing a member
+// removes all of this. Storing a member with a larger SessionsFrom removes the member's
+// sessions and links.
 type Access interface {
-	// Session returns a session, also an expired one, and the settings of its workspace.
-	// It returns nil if there is none.
+	// Session returns a session and the settings of its workspace. The session may have
+	// expired. It returns nil if there is no such session.
 	Session(ctx context.Context, hash string) (*Session, *desk.Settings, error)
 
-	// LoginLink returns a link, also an expired one, and the settings of its workspace.
-	// It returns nil if there is none.
+	// LoginLink returns a link and the settings of its workspace. The link may have
+	// expired. It returns nil if there is no such link.
 	LoginLink(ctx context.Context, hash string) (*LoginLink, *desk.Settings, error)
 
-	// MembersByEmail returns up to most members of all workspaces who have an e-mail,
-	// given in its canonical form, by their ids, with what their passwords are proved by.
-	// All is as it was at one moment.
+	// MembersByEmail returns up to most members of all workspaces who have an e-mail
+	// (given in its canonical form), by their ids, with their password hashes. All are
+	// read in one snapshot.
 	MembersByEmail(ctx context.Context, canonical string, most int) ([]MemberAccess, error)
 
-	// MostRecipes returns how many different beginnings the hashes of passwords of one
-	// e-mail have at most, without the last bytes of each, of which there are tail.
+	// MostRecipes counts, for each e-mail, the different recipes of its password hashes,
+	// and returns the largest count. A recipe is a hash without its last tail bytes.
 	MostRecipes(ctx context.Context, tail int) (int, error)
 
-	// MovePassword stores another hash of the same password, unless it was replaced.
+	// MovePassword replaces the hash of a password by another hash of the same password,
+	// unless the password was changed meanwhile.
 	MovePassword(ctx context.Context, ws, member desk.ID, from, to string) error
 
 	// Password returns the hash of a member's password, "" if there is none.
@@ -36,27 +38,29 @@ type Access interface {
 	// LastSeen returns when members of a workspace were last seen (AccessTx.NoteSeen).
 	LastSeen(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
 
-	// Held counts what RemoveMember releases, each up to most.
+	// Held counts the contacts and conversations that RemoveMember releases, each up to
+	// most.
 	Held(ctx context.Context, ws, member desk.ID, most int) (contacts, conversations int, err error)
 
-	// ForgetAccess deletes the sessions and links of a workspace that expired before a
-	// time.
+	// ForgetAccess deletes the sessions and links of a workspace that expired before the
+	// given time.
 	ForgetAccess(ctx context.Context, ws desk.ID, before desk.Time) error
 }
 
-// An AccessTx reads and writes what members sign in with. They must be members.
+// An AccessTx reads and writes sessions, links and password hashes. The member must
+// exist.
 type AccessTx interface {
 	// BeginSession stores a new session, and deletes the member's oldest ones beyond
 	// most.
 	BeginSession(hash string, s Session, most int) error
 
-	// KeepSession stores the expiry and the data of a session. It returns false if there
-	// is no such session.
+	// KeepSession stores a session's expiry and data. It returns false if there is no such
+	// session.
 	KeepSession(hash string, s Session) (bool, error)
 	EndSession(hash string) error
 
-	// PutLoginLink stores a new link. TakeLoginLink deletes a link and returns it, nil if
-	// there is none; only one of several calls gets it.
+	// PutLoginLink stores a new link. TakeLoginLink deletes a link and returns it, or nil
+	// if there is none. If several calls take one link, only one gets it.
 	PutLoginLink(hash string, l LoginLink) error
 	TakeLoginLink(hash string) (*LoginLink, error)
 
@@ -64,11 +68,11 @@ type AccessTx interface {
 	NoteSeen(member desk.ID, at desk.Time) error
 }
 
-// A Session is a member's, in one browser.
+// A Session is one member's session in one browser.
 type Session struct {
 	Workspace, Member  desk.ID
 	BegunAt, ExpiresAt desk.Time
-	Data               []byte // of the console
+	Data               []byte // data of the console
 }
 
 // A LoginLink lets a member sign in once.
@@ -80,7 +84,7 @@ type LoginLink struct {
 // A MemberRef identifies a member.
 type MemberRef struct{ Workspace, ID desk.ID }
 
-// A MemberAccess is what a member's password is proved by.
+// A MemberAccess is a member with the password hash.
 type MemberAccess struct {
 	MemberRef
 	SessionsFrom desk.Time

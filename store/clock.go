@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// Clock tells the database's time, and counts its hours.
+// Clock returns the database's time, and counts its hours.
 type Clock interface {
 	// Clock returns the database's clock, and its counter of hours. Keys, attempts and
 	// early statuses age by the counter, because setting a clock does not change it.

@@ -16,33 +16,33 @@ type Contacts interface {
 	// given position, in export order. It also returns the position after which the
 	// list continues, nil at its end.
 	//
-	// This list and those of conversations and messages are read page by page: reading
-	// stops at a desk.PageSize, and in a filtered list after desk.MaxLooked records, or
-	// as many as the filter says. So
-	// a page may be short, or even empty, although the list continues.
+	// Lists of contacts, conversations and messages are read page by page. Reading stops
+	// at a desk.PageSize. In a filtered list it also stops after desk.MaxLooked records,
+	// or after the number that the filter sets. So a page may be short, or even empty,
+	// although the list continues.
 	Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error)
 
-	// NewestContacts returns up to limit contacts of an owner, or (zero) of all, that come
-	// before the given position in export order (nil: from the end), newest change first,
-	// and the position before which the list continues, nil at its end.
+	// NewestContacts returns up to limit contacts of an owner (zero: of all) that come
+	// before the given position in export order (nil: from the end), newest change first.
+	// It also returns the position before which the list continues, nil at its end.
 	NewestContacts(ctx context.Context, ws, owner desk.ID, before *desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error)
 
-	// UpdateContacts loads all contacts that ops can change into a Book, calls apply
-	// for it, and stores the changes, all or nothing. When it returns nil, they are
-	// durable. If one Book is too small for them (Book.Full), it works in parts, in
+	// UpdateContacts loads all contacts that ops can change into a Book, calls apply for
+	// it, and stores the changes, all or nothing. When it returns nil, the changes are
+	// durable. If the contacts do not fit into one Book (Book.Full), it works in parts, in
 	// order, in one transaction: each call of apply is for ops[from:to], on a Book that
-	// includes what the earlier parts stored. After a call that ended the group
-	// (Book.End), it stores what was applied and leaves out the later parts. It calls
-	// apply at least once. Everything may run again, from the first operation on. It
-	// returns NotFound if there is no such workspace. Of contacts that only brief
+	// includes the changes of the earlier parts. If a call ends the group (Book.End), the
+	// changes so far are stored and the later parts are left out. UpdateContacts calls
+	// apply at least once. It may run everything again, from the first operation on. It
+	// returns NotFound if there is no such workspace. For contacts that only brief
 	// operations name, the Book may lack further identities (Book.ToRead).
 	UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error
 
-	// FlushesAbreast is how many calls of UpdateContacts for one workspace should run
-	// at a time. More would not be faster.
+	// FlushesAbreast is how many calls of UpdateContacts for one workspace should run at a
+	// time. More calls would not be faster.
 	FlushesAbreast() int
 
-	// Book loads the contacts of a look-up, for reading or to try operations. It stores
+	// Book loads the contacts of a look-up, to read them or to try operations. It stores
 	// nothing and takes no lock.
 	Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error)
 }

@@ -1,5 +1,5 @@
-// Package store is what app needs of a database: an interface for each topic, beside the
-// records that only it and the stores know. It holds no rule and no SQL.
+// Package store declares the database that app needs: an interface for each topic,
+// beside the records that only app and the stores know. It holds neither rules nor SQL.
 //
 //	store.go          Store and Tx, which have all topics; errors of any method
 //	settings.go       workspaces and their configuration
@@ -11,10 +11,10 @@
 //	attempts.go       attempts and the keys that they hold
 //	optouts.go        marketing choices, by hashes of numbers
 //	inbound.go        inbound items, callbacks, early statuses
-//	policy.go         what the reply policy left for later
+//	policy.go         work that the reply policy has left for later
 //	events.go         the feed of events
 //	webhooks.go       states of webhooks
-//	deliveries.go     deliveries to webhooks, and who makes them
+//	deliveries.go     deliveries to webhooks, and the leases of the processes that make them
 //	access.go         sessions, links, passwords
 //	media.go          files
 //	daily.go          messages counted by day
@@ -22,6 +22,6 @@
 //	leases.go         which node runs a task
 //	clock.go          the database's clock, and its counter of hours
 //
-// sqlite and postgres implement it, storetest has the tests that both must pass, and
-// internal/stored has what both do in Go.
+// Packages sqlite and postgres implement it, storetest has the tests that both must
+// pass, and internal/stored has the Go code that both share.
 package store

@@ -8,31 +8,32 @@ import (
 
 // Events keeps the events of workspaces.
 type Events interface {
-	// Events returns a page of the feed. It reads everything in one snapshot: first the
-	// settings, for which it calls which. It returns the error of which unchanged, and
-	// otherwise the events of the types that which names, with their records as they
-	// stand now. It returns NotFound if there is no such workspace.
+	// Events returns a page of the feed, all from one snapshot. It first reads the
+	// settings and calls which with them. If which returns an error, Events returns it
+	// unchanged. Otherwise it returns the events of the types that which returned, with
+	// their records as they stand now. It returns NotFound if there is no such workspace.
 	Events(ctx context.Context, ws desk.ID, q EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*EventPage, error)
 
 	// EventLog returns up to limit events of the types with numbers below before (0: from
 	// the newest), newest first, and the number below which the list continues, 0 at its
-	// end. It looks at up to MaxEventsLooked events, unless only types of the settings are
-	// asked for (desk.EventType.OfSettings), which have an index: so a page may be short,
-	// or even empty, although the list continues.
+	// end. It looks at up to desk.MaxEventsLooked events, so a page may be short, or even
+	// empty, although the list continues. Types of the settings
+	// (desk.EventType.OfSettings) have an index: if only these are asked for, all events
+	// are looked at.
 	EventLog(ctx context.Context, ws desk.ID, types []desk.EventType, before int64, limit int) ([]desk.FeedEvent, int64, error)
 
-	// Heads returns how far each of the workspaces is. One that is deleted is missing.
+	// Heads returns the head of each of the workspaces. Deleted workspaces are missing.
 	Heads(ctx context.Context, list []desk.ID) (map[desk.ID]Head, error)
 
 	// WebhookStates returns the states of a workspace's webhooks.
 	WebhookStates(ctx context.Context, ws desk.ID) (map[desk.ID]desk.WebhookState, error)
 
-	// DropEvents drops the oldest events from the feed, up to limit, that Expired finds.
-	// It returns how many it dropped.
+	// DropEvents drops up to limit of the oldest events from the feed, as far as they have
+	// expired. It returns how many it dropped.
 	DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (int, error)
 }
 
-// A Head says how far a workspace is: it differs after every event, and after every
+// A Head is how far a workspace has come. It changes with every event and with every
 // change of the settings.
 type Head struct {
 	Event    int64 // number of the newest event
@@ -46,9 +47,9 @@ type EventQuery struct {
 	Limit int             // 0: only the positions are asked for
 	Bare  bool            // without the records
 
-	// AtOnce asks for one round trip, for FromPlace and AtPlace with records: what was read
-	// long ago is of no use to the caller. Otherwise the database is spared what may not be
-	// needed.
+	// AtOnce asks for one round trip, for FromPlace and AtPlace with records. To do so,
+	// records are read ahead that the page may not need. Without it, the events are read
+	// first, and then only the records of the page.
 	AtOnce bool
 }
 
@@ -60,7 +61,7 @@ const (
 	FromOldest EventStart = iota
 	FromNewest
 	FromPlace
-	AtPlace // only the event at After, of whatever type; none if it is gone
+	AtPlace // only the event at After, of any type; none if it is gone
 )
 
 // An EventPage is a page of the feed.
@@ -68,14 +69,14 @@ type EventPage struct {
 	Settings *desk.Settings
 	Oldest   desk.EventPlace // before the oldest event
 	Newest   desk.EventPlace
-	Expired  string // why there is nothing after the given place; "": there is
+	Expired  string // why the events after the given place are not available; "": they are
 	Events   []desk.FeedEvent
 	Start    desk.EventPlace // the page begins after it
-	Next     desk.EventPlace // of the last event that was looked at
+	Next     desk.EventPlace // the place of the last event that was looked at
 	More     bool            // there are events after Next
 
-	// The records of the events by id; one that is gone is nil or missing. Templates,
-	// snippets and states of webhooks are not among them.
+	// The records of the events by id. A record that is gone is nil or missing. Templates,
+	// snippets and states of webhooks are not included.
 	Contacts      map[desk.ID]*desk.Contact
 	Conversations map[desk.ID]*desk.Conversation
 	Messages      map[desk.ID]*desk.Message
@@ -83,11 +84,11 @@ type EventPage struct {
 	Attempts      map[desk.ID]*desk.Attempt // without stored answers and profiles
 }
 
-// Cut ends the page before an event that is not the first.
+// Cut ends the page before the event at i, which must not be the first.
 func (p *EventPage) Cut(i int) { p.Events, p.Next, p.More = p.Events[:i], p.Events[i-1].Place, true }
 
-// Trim cuts the page to the size that a page may have. dataBytes returns about the size of
-// an event's record.
+// Trim cuts the page to the largest size of a page. dataBytes returns the approximate
+// size of an event's record.
 func (p *EventPage) Trim(dataBytes func(*desk.FeedEvent) int) {
 	size := desk.NewPageSize(len(p.Events))
 	for i := range p.Events {
@@ -98,8 +99,8 @@ func (p *EventPage) Trim(dataBytes func(*desk.FeedEvent) int) {
 	}
 }
 
-// DataBytes is about the size of an event's record as JSON, and never less, if the record
-// is one of the page's or of the settings.
+// DataBytes returns the approximate size of an event's record as JSON, never less than
+// its real size. The record must be in the page or in the settings.
 func (p *EventPage) DataBytes(e *desk.FeedEvent) int {
 	conversation, contact := e.Of()
 	switch e.Type.Kind() {

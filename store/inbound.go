@@ -10,39 +10,41 @@ import (
 // Inbound keeps inbound items and callbacks.
 type Inbound interface {
 	// InboundItems returns up to limit inbound items of a workspace that are due by the
-	// database's clock, oldest first, and how long to wait for the next one, less than
-	// 0 if there is none. If an item is due later than longest from now, the clock was
-	// set back after it was stored: it is due now, after the others.
+	// database's clock, oldest first. It also returns how long to wait for the next item,
+	// less than 0 if there is none. If an item is due later than longest from now, the
+	// clock was set back after the item was stored: such an item is due now, after the
+	// others.
 	InboundItems(ctx context.Context, ws desk.ID, longest time.Duration, limit int) (list []desk.InboundItem, next time.Duration, err error)
 
-	// InboundDue returns the workspaces with inbound items, and how long to wait until
-	// the first item of each is due, by the same rule; 0: it is due.
+	// InboundDue returns the workspaces with inbound items, and how long to wait until the
+	// first item of each is due (0: it is due). The rule of longest is that of
+	// InboundItems.
 	InboundDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error)
 
-	// NewestCallback returns when the newest callback of a channel came, even if it was
-	// deleted; 0: none came yet.
+	// NewestCallback returns when the newest callback of a channel came, even if the
+	// callback was deleted since. It returns 0 if none has come yet.
 	NewestCallback(ctx context.Context, ws, channel desk.ID) (desk.Time, error)
 
 	// ForgetCallbacks deletes up to limit callbacks of a workspace that are older than
-	// age, by the database's clock, with the list of the people whom they name, and
-	// returns how many. It keeps every callback that is not processed yet.
+	// age, by the database's clock, with the list of the people they name. It returns how
+	// many callbacks it deleted. Callbacks that are not processed yet are kept.
 	ForgetCallbacks(ctx context.Context, ws desk.ID, age time.Duration, limit int) (int, error)
 }
 
 // An InboundTx reads and writes inbound items, callbacks and early statuses.
 type InboundTx interface {
 	// KeepStatus keeps a status of an unknown message. TakeStatuses returns and deletes
-	// those of a message that is now known. DropStatuses deletes those that have been
-	// kept for this many hours of the counter.
+	// the statuses of a message that is now known. DropStatuses deletes the statuses that
+	// have been kept for this many hours of the counter.
 	KeepStatus(channel desk.ID, n desk.StatusUpdate) error
 	TakeStatuses(channel desk.ID, externalID string) ([]desk.StatusUpdate, error)
 	DropStatuses(hours int64) error
 
 	PutInbound(desk.InboundItem) error
 
-	// PutCallback stores the body of an item that has a ReceivedAt. Callback returns
-	// it, nil if it was deleted. PutCallbackPeople stores whom it names, by their
-	// identities' values, so that it is erased with them.
+	// PutCallback stores the body of an item that has a ReceivedAt. Callback returns the
+	// body, or nil if it was deleted. PutCallbackPeople stores the identities of the
+	// people that a callback names, so that erasing a person finds the callback.
 	PutCallback(desk.InboundItem) error
 	Callback(desk.InboundItem) ([]byte, error)
 	PutCallbackPeople(n desk.InboundItem, people []string) error
@@ -51,7 +53,7 @@ type InboundTx interface {
 	// that can't be read. Its time stays.
 	EraseCallback(desk.InboundItem) error
 
-	// TakeInbound deletes those of the items that are still stored and that no other
-	// transaction is taking, and returns them.
+	// TakeInbound deletes and returns the given items, without those that are gone or that
+	// another transaction is taking.
 	TakeInbound([]desk.InboundItem) ([]desk.InboundItem, error)
 }

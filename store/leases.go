@@ -6,11 +6,11 @@ import (
 	"parley/desk"
 )
 
-// Leases decides which node runs a task that only one should run.
+// Leases lets only one node at a time run a task.
 type Leases interface {
 	// Lease gives a task to the caller for some milliseconds of the database's clock
-	// (always the same number for a task), and tells whether it did. It does not while
-	// another caller has the task.
+	// (always the same number for a task). It returns false while another caller has the
+	// task.
 	Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (bool, error)
 }
 

@@ -21,43 +21,44 @@ type Settings interface {
 	Settings(ctx context.Context, ws desk.ID) (*desk.Settings, error)
 
 	// UpdateSettings calls decide with the current configuration and stores the change
-	// that it returns. If decide returns an error, UpdateSettings returns it unchanged.
-	// No other edit happens in between. It returns NotFound if there is no such
-	// workspace, and ErrOwns if a member to be removed still owns contacts or holds
-	// open conversations.
+	// that decide returns. No other edit happens in between. If decide returns an error,
+	// UpdateSettings returns it unchanged. It returns NotFound if there is no such
+	// workspace, and ErrOwns if a member to be removed still owns contacts or holds open
+	// conversations.
 	UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error
 
 	// DeleteWorkspace marks a workspace as deleted. It first calls check with the
-	// workspace's name; if check returns an error, it returns that error unchanged.
-	// From the commit on, only this method and EraseWorkspace find the workspace, its
-	// keys, members and channels. It returns NotFound if there is none; marking twice
+	// workspace's name; if check returns an error, DeleteWorkspace returns it unchanged.
+	// From the commit on, only this method, EraseWorkspace and Deleting find the
+	// workspace, its keys, members and channels. It returns NotFound if there is no such
+	// workspace. Marking twice changes nothing.
 	// changes nothing.
 	DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name string) error) error
 
-	// EraseWorkspace deletes up to limit records of a workspace that is marked as
-	// deleted, in one transaction, and returns how many. When it returns 0, the
+	// EraseWorkspace deletes up to limit records of a workspace that is marked as deleted,
+	// in one transaction, and returns how many it deleted. When it returns 0, the
 	// workspace itself is deleted too.
 	EraseWorkspace(ctx context.Context, ws desk.ID, limit int) (int, error)
 
 	// CreateWorkspace stores a new, empty workspace.
 	CreateWorkspace(ctx context.Context, w desk.Workspace) error
 
-	// Shared lists the claims that contacts of a workspace share since an older
-	// release, by kind and value, with the contacts by id.
+	// Shared lists the claims that several contacts of a workspace have shared since an
+	// older release, by kind and value, with the contacts by id.
 	Shared(ctx context.Context, ws desk.ID) ([]desk.SharedClaim, error)
 
-	// Workspaces lists all workspaces by id, so the oldest is first.
+	// Workspaces lists all workspaces by id, so the oldest comes first.
 	Workspaces(ctx context.Context) ([]desk.Workspace, error)
 
-	// Deleting returns the workspaces that are marked as deleted, and not erased yet, by
+	// Deleting returns the workspaces that are marked as deleted and not erased yet, by
 	// id.
 	Deleting(ctx context.Context) ([]desk.Workspace, error)
 
 	// ChannelsOfKind lists the channels of a kind in all workspaces.
 	ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]ChannelRef, error)
 
-	// Resealed tells whether the secrets of the first release were sealed again;
-	// SetResealed stores that they were.
+	// Resealed tells whether the secrets of the first release have been sealed again.
+	// SetResealed stores that they have.
 	Resealed(ctx context.Context) (bool, error)
 	SetResealed(ctx context.Context) error
 
@@ -68,16 +69,16 @@ type Settings interface {
 	// NoteChannel stores the database's current time for one of a channel's signs.
 	NoteChannel(ctx context.Context, ws, channel desk.ID, sign ChannelSign) error
 
-	// PutKeyUses stores when keys of a workspace were last used. It changes no version of
-	// settings, and nothing for a key that is gone or was used later. KeyUses returns the
-	// times of the keys that were used.
+	// PutKeyUses stores when keys of a workspace were last used. It does not change the
+	// version of the settings. Keys that are gone, or that have a later use, are left
+	// alone. KeyUses returns the times of the keys that were used.
 	PutKeyUses(ctx context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error
 	KeyUses(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
 
-	// Metrics returns the values of /metrics that concern the whole database. A block of
-	// a channel may have ended at now, the caller's time. It reads attempts in doubt and
-	// waiting items, at most a hundred thousand of each, and each channel. It reads no
-	// contacts, conversations or messages.
+	// Metrics returns the values of /metrics that concern the whole database. now is the
+	// caller's time: it decides whether a channel's block has ended. Metrics reads each
+	// channel, and at most a hundred thousand attempts in doubt and waiting items each. It
+	// reads no contacts, conversations or messages.
 	Metrics(ctx context.Context, now desk.Time) (Metrics, error)
 
 	// WorkspaceOf returns the workspace of the member, key, channel, webhook or unsettled
@@ -88,7 +89,7 @@ type Settings interface {
 // A ChannelSign names one of the times of desk.ChannelSigns.
 type ChannelSign string
 
-// The signs of a channel.
+// The signs that a channel works.
 const (
 	SignSynced ChannelSign = "synced"
 	SignAsked  ChannelSign = "asked"
@@ -97,8 +98,8 @@ const (
 // A ChannelRef identifies a channel and its workspace.
 type ChannelRef struct{ Workspace, ID desk.ID }
 
-// UpdateSettings changes a workspace, with the events of what really changes, by an actor
-// and a clock. It has the errors of Settings.UpdateSettings.
+// UpdateSettings changes a workspace and appends an event for each real change, with the
+// given actor and clock. It returns the errors of Settings.UpdateSettings.
 func UpdateSettings(ctx context.Context, all Settings, ws desk.ID, by desk.Actor, now func() desk.Time, decide func(*desk.Settings) (desk.Change, error)) error {
 	return all.UpdateSettings(ctx, ws, func(s *desk.Settings) (desk.Change, error) {
 		change, err := decide(s)

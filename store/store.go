@@ -11,19 +11,20 @@ import (
 // data may be stored, or may be stored later.
 var ErrCommitLost = errors.New("it is unknown whether this was stored")
 
-// ErrNoWorkspace is wrapped in NotFound if the workspace itself is not there, such as one
-// that was deleted while a call was under way.
+// ErrNoWorkspace is wrapped in NotFound if the workspace itself does not exist, for
+// example because it was deleted during the call.
 var ErrNoWorkspace = errors.New("the workspace does not exist")
 
-// A Store is the database. Its methods are safe for concurrent use. In addition to the
-// errors they name, any may return Unavailable if the database can't answer; then
+// A Store is the database. Its methods are safe for concurrent use. Besides the errors
+// in its comment, any method may return Unavailable if the database can't answer. Then
 // nothing is stored, unless the error is also ErrCommitLost. Any other error is a bug.
 //
-// No method reads or changes another workspace than the given one. A record of another
-// workspace does not exist for it.
+// A method reads and changes only the given workspace. It treats a record of another
+// workspace as missing.
 //
-// A record that is not there is nil, without an error, and a value that was never stored is
-// the zero value; a look-up of many leaves it out. Only a workspace that is not there is the
+// A missing record is nil, without an error, and a value that was never stored is the
+// zero value. A look-up of many leaves missing ones out. Only for a missing workspace is
+// the error NotFound.
 // error NotFound.
 type Store interface {
 	Settings
@@ -44,21 +45,22 @@ type Store interface {
 	Media
 	Policy
 
-	// Ready tells whether the database can answer now, and this process may write to it:
-	// another process may have rebuilt the claims by newer rules (desk.IdentityRules).
+	// Ready tells whether the database can answer now and this process may write to it.
+	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).
 	// Then every write to a workspace returns Unavailable.
 	Ready(ctx context.Context) error
 
-	// InTx runs f in a transaction on one workspace. It returns once the changes are
-	// durable, or it returns f's error unchanged and nothing is stored. f may run more
-	// than once, so it must assign its results anew each time. No other transaction
-	// changes what f reads before the transaction ends. It returns NotFound if there is
-	// no such workspace.
+	// InTx runs f in a transaction on one workspace. It returns nil once the changes are
+	// durable. If f returns an error, InTx returns it unchanged and stores nothing. f may
+	// run more than once, so it must assign its results anew each time. Until the
+	// transaction ends, no other transaction changes data that f has read. InTx returns
+	// NotFound if there is no such workspace.
 	InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error
 }
 
-// A Tx is a transaction on one workspace, see Store.InTx. Puts insert or replace by id (an inbound item: by due time and
-// id). An error of a method ends the transaction: the closure must return it.
+// A Tx is a transaction on one workspace (see Store.InTx). A Put inserts or replaces the
+// record with this id; an inbound item is identified by its due time and id. If a method
+// returns an error, the transaction has ended: the closure must return the error.
 type Tx interface {
 	ContactTx
 	ConversationTx
@@ -76,9 +78,9 @@ type Tx interface {
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings
 
-	// Now is the database's clock, by which leases are measured on all nodes.
+	// Now is the database's clock. Leases on all nodes are measured by it.
 	Now() desk.Time
 
-	// Append appends events to the workspace's events.
+	// Append appends events to the workspace's feed.
 	Append(events ...desk.Event) error
 }

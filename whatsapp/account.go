@@ -15,8 +15,8 @@ const (
 	defaultVersion = "v26.0"
 )
 
-// CheckAccount refuses ids and settings that a number of the Cloud API can't have; see
-// provider.Provider.
+// CheckAccount refuses ids and settings that a number of the Cloud API can't have (see
+// provider.Provider).
 func (*Provider) CheckAccount(c *desk.Channel, s *provider.Secrets) error {
 	for _, id := range [2]struct{ at, value string }{{"/phone_number_id", c.ExternalID}, {"/waba_id", c.Account.BusinessID}} {
 		if id.value == "" || len(id.value) > 32 || strings.Trim(id.value, "0123456789") != "" {
@@ -40,7 +40,7 @@ func (*Provider) CheckAccount(c *desk.Channel, s *provider.Secrets) error {
 	return nil
 }
 
-// Identities returns the identities of a WhatsApp user; see provider.Provider.
+// Identities returns the identities of a WhatsApp user (see provider.Provider).
 func (*Provider) Identities(number, userID string) (list []desk.Identity) {
 	if userID != "" {
 		list = append(list, desk.Identity{Kind: desk.KindWhatsAppUser, Value: userID})
@@ -51,18 +51,18 @@ func (*Provider) Identities(number, userID string) (list []desk.Identity) {
 	return list
 }
 
-// The provider's limits for one person, who gets ten messages at once, and then one in six
-// seconds. Those of a number are desk.PerSecond and desk.MaxPerSecond.
+// The provider's limits for one person: ten messages at once, and then one every six
+// seconds. The limits of a number are desk.PerSecond and desk.MaxPerSecond.
 const (
 	pairInterval = 6 * time.Second
 	pairBurst    = 10
 )
 
-// codeTooFast is the provider's own code for a number that sends too fast.
+// codeTooFast is the provider's code for a number that sends too fast.
 const codeTooFast = 130429
 
-// Limits returns the limits of the number, and of the number with the person; see
-// provider.Provider.
+// Limits returns the limits of the number, and of the number together with the person
+// (see provider.Provider).
 func (*Provider) Limits(c *desk.Channel, person func() string) provider.Limits {
 	rate := c.Account.PerSecond
 	if rate == 0 {
@@ -82,10 +82,11 @@ func (*Provider) Limits(c *desk.Channel, person func() string) provider.Limits {
 	}
 }
 
-// CallbackFields are the fields to which Meta's app must be subscribed.
+// CallbackFields are the fields to which the app at Meta must be subscribed.
 const CallbackFields = "messages, smb_message_echoes, message_template_status_update, message_template_components_update, message_template_quality_update, template_category_update, phone_number_quality_update, account_update, user_preferences, user_id_update"
 
-// ReportingAdvice says where to enter a callback URL at Meta; see provider.CallbackProvider.
+// ReportingAdvice says where to enter a callback URL at Meta (see
+// provider.CallbackProvider).
 func (*Provider) ReportingAdvice(path string) string {
 	return "in Meta's app, under WhatsApp, Configuration, set the callback URL to the server's public address with the path " + path + ", and subscribe to the fields " + CallbackFields
 }

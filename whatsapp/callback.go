@@ -14,8 +14,8 @@ import (
 	"parley/provider"
 )
 
-// VerifySignature tells whether a callback's header X-Hub-Signature-256 signs its body,
-// byte for byte, with one of the secrets. An empty secret signs nothing.
+// VerifySignature tells whether a callback's header X-Hub-Signature-256 is the signature
+// of its body with one of the secrets. Signatures with an empty secret are never valid.
 func VerifySignature(header string, body []byte, secrets ...provider.Secret) bool {
 	given, ok := strings.CutPrefix(header, "sha256=")
 	if !ok {
@@ -30,18 +30,18 @@ func VerifySignature(header string, body []byte, secrets ...provider.Secret) boo
 	return signed
 }
 
-// maxChallenge is how long the challenge of a handshake may be, in bytes.
+// maxChallenge is the greatest length of a handshake's challenge, in bytes.
 const maxChallenge = 256
 
-// Handshake reads Meta's request that verifies a callback URL: the answer is its
+// Handshake reads Meta's request that verifies a callback URL. The response is its
 // challenge. See provider.CallbackProvider.
 func (*Provider) Handshake(query func(string) string) (token, answer string, ok bool) {
 	answer = query("hub.challenge")
 	return query("hub.verify_token"), answer, query("hub.mode") == "subscribe" && len(answer) <= maxChallenge
 }
 
-// Signed tells whether a callback is signed with one of the channel's app secrets; see
-// provider.CallbackProvider.
+// Signed tells whether a callback is signed with one of the channel's app secrets (see
+// provider.CallbackProvider).
 func (*Provider) Signed(at provider.Access, header func(string) string, body []byte) bool {
 	return VerifySignature(header("X-Hub-Signature-256"), body, at.Secrets.AppSecret, at.Secrets.OldAppSecret)
 }
@@ -51,12 +51,12 @@ var (
 	errManyParts  = errors.New("whatsapp: the callback has more parts than Meta sends")
 )
 
-// maxParts is how many parts a callback has at most: a part of two bytes takes hundreds of
-// bytes of memory once it is read. Meta's largest, of a thousand updates, have some tens of
-// thousands.
+// maxParts is the greatest number of parts of a callback. A part of two bytes takes
+// hundreds of bytes of memory once it is read. Meta's largest callbacks, with a thousand
+// updates, have some tens of thousands of parts.
 const maxParts = 250_000
 
-// parts is about how many objects, arrays and elements of them a JSON text has.
+// parts estimates how many objects, arrays and elements a JSON text has.
 func parts(body []byte) (n int) {
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
@@ -73,9 +73,9 @@ func parts(body []byte) (n int) {
 	return n
 }
 
-// Read returns the updates of a callback, in order. It skips elements that it does not
-// understand or that are malformed, and reads the rest. It returns an error if the body
-// is no JSON object. It never returns an item for later.
+// Read returns the updates of a callback, in order. It skips elements that are malformed
+// or that it does not understand, and reads the rest. It returns an error if the body is
+// not a JSON object. It never returns an item for later.
 func (p *Provider) Read(n desk.InboundItem) ([]provider.Update, *provider.Later, error) {
 	var body struct {
 		Object text            `json:"object"`
@@ -117,9 +117,9 @@ func (p *Provider) Read(n desk.InboundItem) ([]provider.Update, *provider.Later,
 	return r.told, nil, nil
 }
 
-// People lists the people whom a callback names: all texts that have the form of a
-// number or of a user id, also in elements that Read skips, but for the channel's own
-// number. See provider.CallbackProvider.
+// People lists the people in a callback: all texts that have the form of a number or a
+// user id, also in elements that Read skips, except the channel's own number. See
+// provider.CallbackProvider.
 func (*Provider) People(body []byte) []desk.Identity {
 	var all any // parsed once: a body may be large, and deep
 	if json.Unmarshal(body, &all) != nil {
@@ -132,8 +132,8 @@ func (*Provider) People(body []byte) []desk.Identity {
 	return slices.Compact(list)
 }
 
-// people adds the people whom a value names. own is the number of the channel that the
-// value concerns, "" if that is not known yet.
+// people adds the people in a value. own is the number of the channel that the value
+// concerns, or "" if it is not known yet.
 func people(list []desk.Identity, v any, own string) []desk.Identity {
 	switch v := v.(type) {
 	case map[string]any:
@@ -167,7 +167,7 @@ func people(list []desk.Identity, v any, own string) []desk.Identity {
 // maxHandle is the greatest length of a number or a user id, in bytes.
 const maxHandle = 150
 
-// A reader collects the updates in a callback.
+// A reader collects the updates of a callback.
 type reader struct {
 	came     desk.Time // when the callback came: the time of updates that have none
 	business string    // the business account of the current entry
@@ -209,7 +209,7 @@ type personal struct {
 	UserIDUpdate json.RawMessage `json:"user_id_update"`
 
 	people             []person
-	byNumber, byUserID map[string]int // index in people of the first person with that handle
+	byNumber, byUserID map[string]int // the index in people of the first person with this handle
 }
 
 // readPeople reads the contacts of a change. They may be in any order, or missing.
@@ -273,8 +273,8 @@ func each[E any](r *reader, v *personal, elements json.RawMessage, read func(*pe
 	}
 }
 
-// userIDForm matches the provider's ids of people. It does not match the ids of people
-// in a group of businesses, because no message can be sent to those.
+// userIDForm matches the provider's user ids. It does not match ids that are shared by a
+// group of businesses, because no message can be sent to them.
 var userIDForm = regexp.MustCompile(`^[A-Z]{2}\.[A-Za-z0-9]{1,128}$`)
 
 // numberOf returns the digits of an account, or "" if it has none.
@@ -307,7 +307,7 @@ func externalIDOf(t text) string {
 // lastSecond is the end of the year 9999.
 const lastSecond = 253402300799
 
-// at reads a time in seconds. If the text is no time, it returns the callback's time.
+// at reads a time in seconds. If the text is not a time, at returns the callback's time.
 func (r *reader) at(t text) desk.Time {
 	seconds, ok := t.number()
 	if !ok || seconds <= 0 || seconds > lastSecond {
@@ -346,13 +346,14 @@ func (r *reader) status(_ *personal, s *status) (h provider.Update, ok bool) {
 	return h, true
 }
 
-// attemptOf reads our callback data. It returns zero for data of another tool.
+// attemptOf reads parley's callback data. It returns zero for the data of another
+// program.
 func attemptOf(data text) desk.ID {
 	id, _ := desk.ParseID(strings.TrimPrefix(string(data), "parley:"))
 	return id
 }
 
-// firstFailure explains the first error of a failed status.
+// firstFailure returns the first error of a failed status.
 func firstFailure(errors json.RawMessage) *desk.Failure {
 	for _, raw := range list(errors) {
 		if e := parseError(raw); e != nil {
@@ -416,8 +417,8 @@ func moved(m provider.Move) *provider.Move {
 	return &m
 }
 
-// templateStatuses are the review events that contain the template's new status. After
-// any other event the template must be fetched again.
+// templateStatuses are the review events that give a template's new status. After any
+// other event, the template must be fetched again.
 var templateStatuses = map[string]string{
 	"APPROVED": "APPROVED", "REINSTATED": "APPROVED", "UNARCHIVED": "APPROVED",
 	"PENDING": "PENDING", "REJECTED": "REJECTED", "PAUSED": "PAUSED", "DISABLED": "DISABLED", "IN_APPEAL": "IN_APPEAL",
@@ -476,8 +477,9 @@ func (r *reader) account(value json.RawMessage) {
 	}
 }
 
-// restriction returns why the account may not start conversations, or "" if it may, whether
-// it may answer, and when the restriction ends, or 0 if the callback does not say.
+// restriction reads the restrictions of an account. why says why it may not start
+// conversations; "" means that it may. replies tells whether it may reply. until is the
+// end of the restriction, or 0 if the callback does not have it.
 func (r *reader) restriction(restrictions json.RawMessage) (why string, replies bool, until desk.Time) {
 	replies = true
 	for _, raw := range list(restrictions) {
@@ -489,7 +491,7 @@ func (r *reader) restriction(restrictions json.RawMessage) (why string, replies 
 			continue
 		}
 		switch one.Type {
-		case "RESTRICTED_CUSTOMER_INITIATED_MESSAGING": // beside the other one: alone it is left to the answers of calls
+		case "RESTRICTED_CUSTOMER_INITIATED_MESSAGING": // it counts only together with the other restriction; without it, the errors of calls decide
 			replies = false
 		case "RESTRICTED_BIZ_INITIATED_MESSAGING":
 			end := ""

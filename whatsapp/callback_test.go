@@ -19,19 +19,19 @@ import (
 	"parley/whatsapp"
 )
 
-// Who the fixtures tell of, as People.
+// both are the people in the fixtures, as People returns them.
 var both = []string{"905321112233", "TR.9000000000000001"}
 
 const sim = "wamid.SIM0000000000000000000000001"
 
-// came is when the callbacks do.
+// came is when the callbacks came.
 var came = at(1000)
 
 func item(body []byte) desk.InboundItem {
 	return desk.InboundItem{Channel: desk.ID{0xCA}, Body: body, ReceivedAt: came}
 }
 
-// at is a time of the fixtures, whose seconds begin alike.
+// at returns a time in the fixtures, whose seconds have the same beginning.
 func at(second int) desk.Time { return desk.Time(1_790_000_000+second) * 1000 }
 
 func read(t *testing.T, body []byte) []provider.Update {
@@ -43,7 +43,7 @@ func read(t *testing.T, body []byte) []provider.Update {
 	return told
 }
 
-// message is one of Ayşe's, changed.
+// message returns a message of Ayşe with changes.
 func message(id, text string, change ...func(*provider.InboundMessage)) provider.Update {
 	m := &provider.InboundMessage{ExternalID: id, Number: both[0], UserID: both[1], Name: "Ayşe Yılmaz", Text: text, At: at(100), Kind: desk.KindText}
 	for _, c := range change {
@@ -52,12 +52,12 @@ func message(id, text string, change ...func(*provider.InboundMessage)) provider
 	return provider.Update{Channel: numberID, Message: m}
 }
 
-// kind is a message's kind, and what it has besides its text.
+// kind sets a message's kind, and its content besides the text.
 func kind(k desk.MessageKind, replyTo string, c *desk.Extra, media *provider.InboundMedia) func(*provider.InboundMessage) {
 	return func(m *provider.InboundMessage) { m.Kind, m.ReplyTo, m.Extra, m.Media = k, replyTo, c, media }
 }
 
-// typed makes it one that the business typed in the phone app.
+// typed turns a message into one that the business typed in the phone app.
 func typed(m *provider.InboundMessage) { m.Name, m.UserID, m.Echo = "", "", true }
 
 func hash(content string) []byte {
@@ -77,7 +77,7 @@ func news(status string) provider.Update {
 	return provider.Update{Business: waba, Template: &provider.TemplateUpdate{Name: "order_update", Language: "en_US", Status: status}}
 }
 
-// TestRead_fixtures says what each documented callback means.
+// TestRead_fixtures checks the result for each documented callback.
 func TestRead_fixtures(t *testing.T) {
 	t.Parallel()
 	undeliverable := whatsapp.Failure(131026, "", "")
@@ -147,12 +147,13 @@ func show(v any) string {
 	return string(b)
 }
 
-// value wraps the value of a change.
+// value returns a callback with one change.
 func value(field, value string) []byte {
 	return fmt.Appendf(nil, `{"object":"whatsapp_business_account","entry":[{"id":%q,"changes":[{"field":%q,"value":%s}]}]}`, waba, field, value)
 }
 
-// inbound wraps a message of a type, from a person whom no contact names.
+// inbound returns a callback with a message of a type. The callback has no contact for
+// the sender.
 func inbound(kind, rest string) []byte {
 	return value("messages", fmt.Sprintf(`{"metadata":{"phone_number_id":%q},"messages":[{"from":"905321112233","id":"wamid.1","timestamp":1790000100,"type":%q%s}]}`, numberID, kind, rest))
 }
@@ -210,7 +211,7 @@ func TestRead_types(t *testing.T) {
 	}
 }
 
-// TestRead_odd: what is bad is left out, and nothing beside it.
+// TestRead_odd: malformed parts are left out, and the other parts are read.
 func TestRead_odd(t *testing.T) {
 	t.Parallel()
 	good := `{"from":"905321112233","id":"wamid.GOOD","timestamp":"1790000100","type":"text","text":{"body":"ok"}}`
@@ -238,7 +239,7 @@ func TestRead_odd(t *testing.T) {
 	}
 }
 
-// TestRead_content: what a message has besides its text, also when its parts are odd.
+// TestRead_content: the content of messages besides the text, also with malformed parts.
 func TestRead_content(t *testing.T) {
 	t.Parallel()
 	chose := func(id, title string) *desk.Extra { return &desk.Extra{Choice: &desk.Button{ID: id, Title: title}} }
@@ -297,7 +298,8 @@ func TestRead_content(t *testing.T) {
 	}
 }
 
-// TestRead_echoes: what the business typed in the phone app goes to whom it wrote to.
+// TestRead_echoes: a message that was typed in the phone app belongs to its recipient's
+// conversation.
 func TestRead_echoes(t *testing.T) {
 	t.Parallel()
 	for rest, want := range map[string]*provider.InboundMessage{
@@ -330,7 +332,7 @@ func TestRead_echoes(t *testing.T) {
 	}
 }
 
-// TestRead_callbackData: only our own ids are ours.
+// TestRead_callbackData: only ids that parley has made are recognized.
 func TestRead_callbackData(t *testing.T) {
 	t.Parallel()
 	id := attempt.String()
@@ -348,7 +350,7 @@ func TestRead_callbackData(t *testing.T) {
 func TestRead_people(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("a", 129)
-	// The contacts are in no order, and name what the message leaves out.
+	// The contacts are in no order, and have values that the message lacks.
 	got := read(t, value("messages", `{"metadata":{"phone_number_id":"1"},
 		"contacts":[{"wa_id":"905320000000","profile":{"name":"Other"}},{"profile":{"name":" A\u0000\n\tB "},"wa_id":"905321112233","user_id":"TR.1","parent_user_id":"TR.ENT.2"}],
 		"messages":[{"from_user_id":"TR.1","id":"wamid.1","timestamp":"1","type":"text","text":{"body":"x"}},
@@ -368,7 +370,8 @@ func TestRead_people(t *testing.T) {
 	}
 }
 
-// TestRead_times: what comes from the future is of now, or it would be the newest for ever.
+// TestRead_times: a time in the future becomes now. Otherwise it would be the newest for
+// ever.
 func TestRead_times(t *testing.T) {
 	t.Parallel()
 	for timestamp, want := range map[string]desk.Time{"1790000100": at(100), "253402300799": came + 60_000, "0": came, "x": came, "1790001030": came + 30_000} {
@@ -379,8 +382,8 @@ func TestRead_times(t *testing.T) {
 	}
 }
 
-// TestRead_time_of_a_message: it is the provider's second, also of one that comes in that
-// very second.
+// TestRead_time_of_a_message: the time is the provider's second, even if the callback
+// comes within this second.
 func TestRead_time_of_a_message(t *testing.T) {
 	t.Parallel()
 	n := item(value("messages", `{"metadata":{"phone_number_id":"1"},"messages":[{"id":"wamid.1","from":"905321110001","type":"sticker","timestamp":"1790001000"}]}`))
@@ -391,7 +394,7 @@ func TestRead_time_of_a_message(t *testing.T) {
 	}
 }
 
-// TestPeople_of_a_deep_body: it is parsed once.
+// TestPeople_of_a_deep_body: a deeply nested body is parsed once.
 func TestPeople_of_a_deep_body(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat(`{"a":`, 9000) + `"905321112233"` + strings.Repeat("}", 9000)
@@ -400,17 +403,18 @@ func TestPeople_of_a_deep_body(t *testing.T) {
 	}
 }
 
-// TestPeople: whoever is named anywhere, also where Read understands nothing.
+// TestPeople: all people in a callback are found, even in parts that Read does not
+// understand.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{
 		string(fixture(t, "webhook_inbound_text")):                                                                                       both,
 		string(fixture(t, "webhook_status_delivered")):                                                                                   both,
-		string(fixture(t, "webhook_inbound_button")):                                                                                     both, // not the channel's own number
+		string(fixture(t, "webhook_inbound_button")):                                                                                     both, // the channel's own number is left out
 		string(fixture(t, "webhook_echo_image")):                                                                                         both[:1],
 		string(fixture(t, "webhook_system_number_change")):                                                                               {"905321112233", "905324445566", "TR.9000000000000002"},
 		string(value("smb_message_echoes", `{"message_echoes":[{"to":"905321112233","timestamp":"1790000000"}]}`)):                       {"905321112233"},
-		string(value("messages", `{"statuses":[{"id":"wamid.1","status":"new","recipient_parent_user_id":"TR.ENT.1","x":[["TR.2"]]}]}`)): {"TR.2"}, // a parent id is nobody's identity
+		string(value("messages", `{"statuses":[{"id":"wamid.1","status":"new","recipient_parent_user_id":"TR.ENT.1","x":[["TR.2"]]}]}`)): {"TR.2"}, // a parent id does not identify a person
 		`{`: nil, ``: nil, `{"entry":7}`: nil,
 	} {
 		if got := values(newProvider().People([]byte(body))); !slices.Equal(got, want) {
@@ -419,7 +423,7 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// values are the values of identities, after a look at their kinds.
+// values returns the values of identities, and checks their kinds.
 func values(people []desk.Identity) (list []string) {
 	for _, i := range people {
 		if i.OfProvider() != strings.HasPrefix(i.Value, "TR.") || !i.OfProvider() && i.Kind != desk.KindWhatsApp {
@@ -437,7 +441,7 @@ func TestRead_moves(t *testing.T) {
 		`,"from_user_id":"TR.1","system":{"type":"user_changed_user_id","wa_id":"905321112233","user_id":"TR.2"}`: {
 			Number: "905321112233", UserID: "TR.1", NewUserID: "TR.2", At: at(100),
 		},
-		`,"system":{"type":"user_changed_number","wa_id":"905321112233"}`: nil, // as before
+		`,"system":{"type":"user_changed_number","wa_id":"905321112233"}`: nil, // the number is unchanged
 		`,"system":{"type":"user_changed_number"}`:                        nil,
 	} {
 		var m *provider.Move
@@ -450,8 +454,9 @@ func TestRead_moves(t *testing.T) {
 	}
 }
 
-// TestRead_large: the work grows with the body, not with messages times contacts. With
-// products, the large body would take 256 times as long as the small one.
+// TestRead_large: the work grows with the size of the body, not with the product of
+// messages and contacts. Otherwise the large body would take 256 times as long as the
+// small one.
 func TestRead_large(t *testing.T) {
 	t.Parallel()
 	body := func(contacts, messages int) []byte {
@@ -475,7 +480,7 @@ func TestRead_large(t *testing.T) {
 	}
 	shortest := time.Duration(math.MaxInt64)
 	var one time.Duration
-	for range 3 { // others use the machine too
+	for range 3 { // other processes may slow it down
 		one = max(one, took(small, messages/times))
 		shortest = min(shortest, took(large, messages))
 		if shortest < times*times/2*one {
@@ -485,7 +490,7 @@ func TestRead_large(t *testing.T) {
 	t.Errorf("%d bytes took %v, %d bytes took %v", len(small), one, len(large), shortest)
 }
 
-// TestRead_contacts: of contacts that share a handle, the first one counts.
+// TestRead_contacts: if several contacts have the same handle, the first one counts.
 func TestRead_contacts(t *testing.T) {
 	t.Parallel()
 	said := `"messages":[{"id":"wamid.1","from":"905321110001","from_user_id":"TR.2","timestamp":"1790000001","type":"text","text":{"body":"x"}}]`
@@ -554,7 +559,8 @@ func TestRead_accountStatus(t *testing.T) {
 	}
 }
 
-// TestRead_restriction: who may only not write first still replies, unless that is taken, too.
+// TestRead_restriction: an account that may not start conversations may still reply,
+// unless replies are restricted too.
 func TestRead_restriction(t *testing.T) {
 	t.Parallel()
 	const first, answers = `{"restriction_type":"RESTRICTED_BIZ_INITIATED_MESSAGING"}`, `{"restriction_type":"RESTRICTED_CUSTOMER_INITIATED_MESSAGING"}`
@@ -587,7 +593,7 @@ func TestVerifySignature(t *testing.T) {
 		{"sha256=" + plainSum, escaped, []provider.Secret{secret}, false},
 		{"sha256=" + plainSum, plain, []provider.Secret{old}, false},
 		{"sha256=" + plainSum, plain, nil, false},
-		{"sha256=b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad", nil, []provider.Secret{{}}, false}, // by the empty key
+		{"sha256=b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad", nil, []provider.Secret{{}}, false}, // signed with the empty key
 		{plainSum, plain, []provider.Secret{secret}, false},
 		{"SHA256=" + plainSum, plain, []provider.Secret{secret}, false},
 		{"sha256=" + strings.ToUpper(plainSum), plain, []provider.Secret{secret}, false},
@@ -602,7 +608,7 @@ func TestVerifySignature(t *testing.T) {
 		}
 	}
 
-	// One bit of the body or of the signature is enough.
+	// Changing one bit of the body or of the signature makes it invalid.
 	body := fixture(t, "webhook_batch")
 	header := sign(body)
 	for i := range 1000 {
@@ -631,7 +637,8 @@ func TestVerifySignature(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever comes, what is told can be stored, and is told the same again.
+// FuzzRead: for any body, the updates can be stored, and reading again gives the same
+// updates.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"webhook_batch", "webhook_status_failed", "webhook_system_number_change", "webhook_user_preferences", "webhook_user_id_update", "webhook_account_restriction",
 		"webhook_inbound_document", "webhook_inbound_location", "webhook_inbound_button_reply", "webhook_inbound_lost_media", "webhook_echo_image",
@@ -669,8 +676,9 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestCallbackOfManyParts: a tenant may sign what Meta never sends. What takes very much
-// memory once it is read is not read; a thousand updates with long texts are.
+// TestCallbackOfManyParts: a tenant may sign bodies that Meta never sends. A body that
+// would need very much memory is not read. A body with a thousand updates with long
+// texts is.
 func TestCallbackOfManyParts(t *testing.T) {
 	t.Parallel()
 	const largest = 4 << 20

@@ -16,8 +16,8 @@ import (
 	"parley/provider"
 )
 
-// Subscribe makes Meta send the callbacks of the channel's business account to the app
-// that the token belongs to.
+// Subscribe makes Meta send the callbacks of the channel's business account to the
+// token's app.
 func (p *Provider) Subscribe(ctx context.Context, at provider.Access) error {
 	var answer struct {
 		Success looseBool `json:"success"`
@@ -47,7 +47,7 @@ func (p *Provider) Check(ctx context.Context, at provider.Access) ([]provider.Pr
 	return c.problems, nil
 }
 
-// A checker collects problems. A step returns an error if it could not find out.
+// A checker collects problems. A step returns an error if it got no answer.
 type checker struct {
 	p        *Provider
 	ctx      context.Context
@@ -57,7 +57,7 @@ type checker struct {
 
 	problems []provider.Problem
 	useless  bool   // the token does not work
-	bare     bool   // the app secret is wrong, so calls must not carry a proof made with it
+	bare     bool   // the app secret is wrong, so calls must not have a proof made with it
 	lost     bool   // the token can't see the business account
 	app      string // the app's id; "" if Meta does not return it
 }
@@ -75,8 +75,8 @@ func (c *checker) warn(format string, args ...any) {
 	c.problems = append(c.problems, provider.Problem{Text: fmt.Sprintf(format, args...)})
 }
 
-// get requests fields of an object. A permanent refusal is the first result, not an
-// error.
+// get requests fields of an object. A permanent refusal is returned as the first result,
+// not as the error.
 func (c *checker) get(v any, fields string, path ...string) (*graphError, error) {
 	k := call{at: c.at, path: path, bare: c.bare}
 	if fields != "" {
@@ -120,16 +120,16 @@ type debugged struct {
 	} `json:"data"`
 }
 
-// soon is how long before a token expires the check warns.
+// soon is the time before a token's expiry in which the check warns.
 const soon = 7 * 24 * time.Hour
 
-// token checks the access token by itself, and then with the credentials of its app,
-// which checks the app secret, too.
+// token checks the access token by itself, and then with the credentials of its app. The
+// second step also checks the app secret.
 func (c *checker) token() error {
 	var d debugged
 	k := call{at: c.at, path: []string{"debug_token"}, query: url.Values{"input_token": {c.at.Secrets.Token.Reveal()}}}
 	e, err := c.ask(k, &d)
-	if err == nil && e != nil && e.code == 100 && !c.useless { // perhaps the proof made with the app secret is wrong
+	if err == nil && e != nil && e.code == 100 && !c.useless { // the proof made with the app secret may be wrong
 		k.bare = true
 		if e, err = c.ask(k, &d); e == nil && err == nil {
 			c.bare = true
@@ -184,7 +184,7 @@ func (c *checker) validity(d *debugged) {
 	}
 }
 
-// permissions checks what the token may do, and with which business accounts.
+// permissions checks the permissions of the token, and its business accounts.
 func (c *checker) permissions(d *debugged) {
 	targets := map[text][]text{}
 	for _, raw := range list(d.Data.Granular) {
@@ -200,7 +200,7 @@ func (c *checker) permissions(d *debugged) {
 		switch assigned := targets[scope]; {
 		case len(d.Data.Scopes) > 0 && !slices.Contains(d.Data.Scopes, scope):
 			c.blocking("the access token lacks the permission %s: make a new one that has it", scope)
-		case len(assigned) > 0 && !slices.Contains(assigned, text(c.business)): // none: all
+		case len(assigned) > 0 && !slices.Contains(assigned, text(c.business)): // an empty list means all accounts
 			c.blocking("the access token's permission %s does not extend to the business account %s: make the account an asset of the token's system user", scope, c.business)
 		}
 	}
@@ -232,8 +232,8 @@ func (c *checker) account() error {
 // says quotes an error.
 func says(e *graphError) string { return fmt.Sprintf(" (code %d, %s)", e.code, e.failure().Title) }
 
-// proof adds the app secret to the values to check: if an app requires a proof made with
-// it, Meta answers a wrong proof like any other wrong parameter.
+// proof adds that the app secret may be wrong: if an app requires a proof made with it,
+// Meta answers a wrong proof like any other wrong parameter.
 func (c *checker) proof(e *graphError) string {
 	if c.app == "" && e.code == 100 && e.subcode != subcodeMissing {
 		return ", and the app secret"
@@ -241,7 +241,7 @@ func (c *checker) proof(e *graphError) string {
 	return ""
 }
 
-// What a number's status means for sending. Other statuses are ignored.
+// The statuses of a number that prevent sending. Other statuses are ignored.
 var (
 	silent    = []text{"PENDING", "OFFLINE", "DISCONNECTED", "BANNED", "DELETED", "MIGRATED", "UNVERIFIED", "UNLINKED"}
 	endangers = []text{"FLAGGED", "RESTRICTED", "RATE_LIMITED"}
@@ -294,8 +294,8 @@ func (c *checker) phone() error {
 	return nil
 }
 
-// health requests fields that older versions of the API do not have. If there is no
-// answer, it reports no problem.
+// health requests fields that older versions of the API do not have. Without a response,
+// it reports no problem.
 func (c *checker) health() error {
 	var n struct {
 		Health struct {

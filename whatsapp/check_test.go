@@ -12,11 +12,12 @@ import (
 	"parley/provider"
 )
 
-// A graph answers by what is asked, as in "GET 123/phone_numbers id": the method, the
-// path, and the first of the fields. An answer that begins with a number is an error's.
+// A graph is a server with a response for each request. The key is the method, the path
+// and the first of the fields, as in "GET 123/phone_numbers id". A response that begins
+// with a number is an error.
 type graph map[string]string
 
-// healthy is an account with nothing wrong.
+// healthy returns an account without problems.
 func healthy(t *testing.T) graph {
 	return graph{
 		"GET debug_token":                         string(fixture(t, "debug_token")),
@@ -81,7 +82,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	set := func(name, to string) func(graph) { return func(g graph) { g[name] = to } }
-	// stored are the problems that end when a secret is stored anew.
+	// stored are the problems that end when a secret is stored again.
 	stored := map[string]desk.AdviceKind{
 		"does not accept the access token": desk.StoreToken, "the access token expire": desk.StoreToken, "the access token is not valid": desk.StoreToken,
 		"the app secret is not the secret of": desk.StoreAppSecret, "to the access token's app": desk.StoreToken,
@@ -90,7 +91,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(graph)
-		want []string // problems contain these
+		want []string // texts that the problems contain
 	}{
 		{"nothing", func(graph) {}, nil},
 		{"token refused", set(debug, "190 463"), []string{block + "does not accept the access token (code 190)"}},
@@ -174,7 +175,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheck_unknown: what could not be found out is not a problem of the channel's.
+// TestCheck_unknown: if a check gets no answer, this is not a problem of the channel.
 func TestCheck_unknown(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []string{"GET debug_token", "GET debug_token by the app", "GET " + waba + " id", "GET " + numberID + " id", "GET " + waba + "/phone_numbers id", "GET " + waba + "/subscribed_apps", "GET " + waba + "/message_templates name"} {

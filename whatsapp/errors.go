@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 )
 
-// A class is a kind of error code: what has to be done about it.
+// A class is a kind of error code. It says what has to be done.
 type class byte
 
 // The classes.
@@ -42,8 +42,8 @@ const (
 	fixDetails    = "Correct what the title says, in the provider's business tools."
 )
 
-// meanings lists the codes of answers and of callbacks. The provider's titles change, but
-// the meaning of a code does not.
+// meanings lists the codes of responses and of callbacks. The provider's titles change,
+// but the meaning of a code does not.
 var meanings = map[int]meaning{
 	0:      {account, "Authentication failed", fixToken},
 	1:      {transient, "Unknown API error", "Try once more; if it stays, look at the provider's status page."},
@@ -125,7 +125,7 @@ var meanings = map[int]meaning{
 	2494100: {transient, "Number in maintenance", "Try again in a minute."},
 }
 
-// ranges are codes with a common meaning.
+// ranges are ranges of codes with a common meaning.
 var ranges = []struct {
 	from, to int
 	meaning
@@ -157,8 +157,8 @@ func meaningOf(code, subcode int) (m meaning, listed bool) {
 	return m, false
 }
 
-// A graphError is an error in an answer or a callback. In an answer it is the member
-// "error", with message and type; in a callback it has a title instead.
+// A graphError is an error in a response or a callback. In a response, it is the member
+// "error", with message and type. In a callback, it has a title instead.
 type graphError struct {
 	Code        text          `json:"code"`
 	Subcode     text          `json:"error_subcode"`
@@ -168,10 +168,10 @@ type graphError struct {
 	Data        errorData     `json:"error_data"`
 	Transient   looseBool     `json:"is_transient"`
 	Trace       text          `json:"fbtrace_id"`
-	status      int           // of HTTP; 0 in a callback
+	status      int           // of HTTP; 0 for a callback
 	code        int           // 0 is a code too
 	subcode     int           // 0: none
-	wait        time.Duration // as the headers ask
+	wait        time.Duration // how long to wait, by the headers
 }
 
 // errorData is an object with details, or sometimes just a string.
@@ -193,7 +193,7 @@ func (d *errorData) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// A looseBool is true for true, and false for anything else.
+// A looseBool is true only for the JSON value true.
 type looseBool bool
 
 func (b *looseBool) UnmarshalJSON(raw []byte) error {
@@ -201,7 +201,8 @@ func (b *looseBool) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// parseError reads an error object. It returns nil if raw is none or has no code.
+// parseError reads an error object. It returns nil if raw is not an object or has no
+// code.
 func parseError(raw []byte) *graphError {
 	e := &graphError{}
 	if !decodeObject(raw, e) {
@@ -216,7 +217,7 @@ func parseError(raw []byte) *graphError {
 	return e
 }
 
-// errorOf returns the error in an answer, or nil.
+// errorOf returns the error in a response, or nil.
 func errorOf(a answer, now time.Time) *graphError {
 	var body struct {
 		Error json.RawMessage `json:"error"`
@@ -231,7 +232,7 @@ func errorOf(a answer, now time.Time) *graphError {
 	return e
 }
 
-// numbered matches how messages used to begin: with the code.
+// numbered matches the code with which messages used to begin.
 var numbered = regexp.MustCompile(`^\(#\d+\)\s*`)
 
 func (e *graphError) title() string {
@@ -248,7 +249,7 @@ func (e *graphError) details() string {
 	return string(e.UserMessage)
 }
 
-// meaning explains the error, even if its code is not listed.
+// meaning returns the meaning of the error, even if its code is not listed.
 func (e *graphError) meaning() meaning {
 	m, listed := meaningOf(e.code, e.subcode)
 	if listed {
@@ -293,7 +294,7 @@ func failureOf(code, subcode int, title, details string) desk.Failure {
 	return desk.Failure{Code: code, Title: m.title, Fix: m.fix}
 }
 
-// maxShown is how many characters of the provider's texts are shown.
+// maxShown is the greatest number of characters of the provider's texts that are shown.
 const maxShown = 300
 
 // secretLike matches words that could be a token or a part of one.
@@ -324,10 +325,11 @@ func oneLine(s string, most int) string {
 	return cut(s, most)
 }
 
-// cut shortens s to this many characters. The last one then shows that it was cut.
+// cut shortens s to at most this many characters. If it was cut, the last character
+// shows this.
 func cut(s string, most int) string {
 	n := 0
-	end := 0 // of most-1 characters
+	end := 0 // the end of the first most-1 characters
 	for i := range s {
 		if n == most-1 {
 			end = i
@@ -348,7 +350,7 @@ const (
 	retrySpam      = 24 * 60 * 60
 )
 
-// refusal is the refusal of a message that was certainly not accepted.
+// refusal returns the refusal for a message that was certainly not accepted.
 func (e *graphError) refusal() *desk.Refusal {
 	m := e.meaning()
 	r := refusalOf(m.class, e.wait)
@@ -364,7 +366,8 @@ func (e *graphError) refusal() *desk.Refusal {
 	return r
 }
 
-// account is the refusal of the whole account, or nil if the error concerns this call only.
+// account returns the refusal of the whole account, or nil if the error concerns only
+// this call.
 func (e *graphError) account() *desk.AccountRefusal {
 	m := e.meaning()
 	if m.class != account {
@@ -389,8 +392,8 @@ func (e *graphError) As(target any) bool {
 // maxTrace is more than the length of the provider's traces.
 const maxTrace = 64
 
-// presentableTrace returns a text that looks like a trace of the provider, and "" for any
-// other text.
+// presentableTrace returns the text if it looks like a trace of the provider, otherwise
+// "".
 func presentableTrace(trace string) string {
 	if len(trace) > maxTrace || strings.ContainsFunc(trace, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return ""
@@ -398,8 +401,8 @@ func presentableTrace(trace string) string {
 	return trace
 }
 
-// staleTemplate are the codes for a template that has changed at the provider since it
-// was fetched.
+// staleTemplate are the codes that mean that a template has changed at the provider
+// since it was fetched.
 var staleTemplate = map[int]bool{132000: true, 132001: true, 132012: true, 132015: true, 132016: true}
 
 // refusalOf returns a refusal of a class. wait is how long the provider asks to wait.
@@ -426,5 +429,5 @@ func refusalOf(c class, wait time.Duration) *desk.Refusal {
 	return &desk.Refusal{Type: desk.ProviderRejected, Message: "WhatsApp refused this message as it is, and nothing was sent"}
 }
 
-// seconds rounds up.
+// seconds rounds up to whole seconds.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -14,7 +14,7 @@ import (
 	"parley/whatsapp"
 )
 
-// classes lists every code by what it asks for, apart from the program's own table.
+// classes lists every code by class. It does not use the program's own table.
 var classes = map[byte][]int{
 	'R': {130403, 130472, 130497, 131021, 131026, 131030, 131049, 131050},
 	'F': {
@@ -29,7 +29,7 @@ var classes = map[byte][]int{
 	'X': {1, 2, 131000, 131016, 131057, 133004, 134101, 2494100},
 }
 
-// shared are codes of the ranges, and some of no list.
+// shared are codes in ranges, and some codes that are in no list.
 var shared = map[byte][]int{'A': {200, 250, 299}, 'F': {138000, 138999, 139100, 139103, 2388001, 2593012, 300, 139104, 131999}}
 
 func TestFailure_codes(t *testing.T) {
@@ -44,7 +44,7 @@ func TestFailure_codes(t *testing.T) {
 	if !slices.Equal(listed, known) {
 		t.Errorf("known %v", known)
 	}
-	// The provider's words may repeat what it was sent.
+	// The provider's texts may repeat values that were sent to it.
 	for _, words := range []string{"Malformed access token EAATESTTOKEN", "proof 5e99d60d3ce490c0a8ed1012dfc890bd7a28314643d5e367ed47cb3918c39849 is wrong"} {
 		f := refuse(t, fmt.Sprintf(`{"error":{"code":99999,"error_data":{"details":%q}}}`, words), 400, nil).Failure
 		if shown := f.Title + f.Fix; strings.Contains(shown, "EAA") || strings.Contains(shown, "5e99") {
@@ -112,7 +112,7 @@ func TestFailure_words(t *testing.T) {
 	}
 }
 
-// TestFailure_shapes reads errors as they come.
+// TestFailure_shapes reads errors in all their forms.
 func TestFailure_shapes(t *testing.T) {
 	t.Parallel()
 	var bodies map[string]json.RawMessage

@@ -17,14 +17,14 @@ var ErrManyParts = errManyParts
 // Pause has the provider wait in another way between two pages.
 func (p *Provider) Pause(wait func(context.Context, time.Duration) error) { p.pause = wait }
 
-// Trust has the provider trust a test server.
+// Trust makes the provider trust a test server.
 func (p *Provider) Trust(c *tls.Config) {
 	for _, client := range []*http.Client{p.free.api, p.free.files, p.tenant.api, p.tenant.files} {
 		client.Transport.(*http.Transport).TLSClientConfig = c
 	}
 }
 
-// Dial has the provider reach all hosts that have files at one address.
+// Dial makes the provider connect to one address for all hosts of files.
 func (p *Provider) Dial(address string) {
 	p.free.files.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -41,7 +41,7 @@ func MayHaveToken(api, address string) bool {
 // Failure explains an error code without a subcode.
 func Failure(code int, title, details string) desk.Failure { return failureOf(code, 0, title, details) }
 
-// Codes lists the error codes that have a meaning of their own.
+// Codes lists the error codes that have their own meaning.
 func Codes() (codes []int) {
 	for code := range meanings {
 		codes = append(codes, code)
@@ -49,7 +49,7 @@ func Codes() (codes []int) {
 	return codes
 }
 
-// Refuse is the refusal that an error body becomes.
+// Refuse returns the refusal for an error body.
 var Refuse = func(body string, status int, header http.Header, now time.Time) error {
 	return errorOf(answer{status: status, header: header, body: []byte(body), whole: true}, now).refusal()
 }

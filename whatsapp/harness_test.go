@@ -16,14 +16,14 @@ import (
 	"parley/whatsapp"
 )
 
-// A Provider is what package app expects of one that reports by callbacks.
+// A Provider implements the interfaces that package app uses.
 var _ interface {
 	provider.Provider
 	provider.CallbackProvider
 	provider.Talker
 } = (*whatsapp.Provider)(nil)
 
-// What the fixtures name.
+// The ids in the fixtures.
 const (
 	waba      = "100200300400500"
 	numberID  = "200300400500600"
@@ -33,14 +33,14 @@ const (
 	proof     = "5e99d60d3ce490c0a8ed1012dfc890bd7a28314643d5e367ed47cb3918c39849"
 )
 
-// began is when the tests' clock stands still.
+// began is the time of the tests' clock, which stands still.
 var began = time.Unix(1_790_000_000, 0)
 
 func still() time.Time { return began }
 
 func newProvider() *whatsapp.Provider { return whatsapp.New(whatsapp.Config{Now: still}) }
 
-// serve puts a handler on a port, and returns its address.
+// serve starts a server with a handler, and returns its address.
 func serve(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -48,7 +48,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// access is a channel whose provider is at base.
+// access returns access to a channel whose provider is at base.
 func access(base string) provider.Access {
 	return provider.Access{
 		Workspace: desk.ID{0x15},
@@ -69,7 +69,7 @@ func fixture(t testing.TB, name string) []byte {
 	return b
 }
 
-// sign is the header by which the provider signs a body.
+// sign returns the provider's signature header for a body.
 func sign(body []byte) string {
 	mac := hmac.New(sha256.New, []byte(appSecret))
 	mac.Write(body)

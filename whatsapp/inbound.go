@@ -14,12 +14,12 @@ import (
 	"parley/provider"
 )
 
-// An inbound message, or one that the business typed in the phone app, without the
-// fields that are not used. Only the part that Type names is set.
+// An inbound is a message from a person, or one that the business typed in the phone
+// app. Unused fields are left out. Only the part that Type names is set.
 type inbound struct {
 	ID        text `json:"id"`
 	From      text `json:"from"`
-	To        text `json:"to"` // only of what the business typed
+	To        text `json:"to"` // only if the business typed the message
 	UserID    text `json:"from_user_id"`
 	ToUserID  text `json:"to_user_id"`
 	Timestamp text `json:"timestamp"`
@@ -85,7 +85,7 @@ type interactive struct {
 		Response text `json:"response"`
 	} `json:"call_permission_reply"`
 
-	// Of a question with buttons, which the business asked.
+	// These belong to a question with buttons, which the business asked.
 	Body struct {
 		Text text `json:"text"`
 	} `json:"body"`
@@ -99,12 +99,12 @@ type reply struct {
 	Title text `json:"title"`
 }
 
-// system is a report about the person, not a message of theirs.
+// system is a report about the person, not a message from the person.
 type system struct {
 	Type    text `json:"type"`
 	WaID    text `json:"wa_id"`
 	OldWaID text `json:"customer"`
-	NewWaID text `json:"new_wa_id"` // as wa_id, in older versions
+	NewWaID text `json:"new_wa_id"` // the same as wa_id, in older versions
 	UserID  text `json:"user_id"`
 }
 
@@ -141,8 +141,8 @@ func (r *reader) echo(v *personal, m *inbound) (h provider.Update, ok bool) {
 	return h, m.complete(v, in)
 }
 
-// complete adds to a message what the contacts tell of the person, and its content. It
-// returns false if nothing tells which message it is, or of which person.
+// complete adds the content of a message, and the values of its person from the
+// contacts. It returns false if the message or its person can't be identified.
 func (m *inbound) complete(v *personal, in *provider.InboundMessage) bool {
 	who := v.find(in.Number, in.UserID)
 	in.Number = cmp.Or(in.Number, numberOf(who.WaID))
@@ -169,8 +169,8 @@ func (s *system) move(from *provider.InboundMessage) *provider.Move {
 	return nil
 }
 
-// content sets the kind of a message and what it has besides its text, and returns the
-// message as text, which names content other than text in brackets.
+// content sets the kind of a message and its content besides the text. It returns the
+// message as a text, in which other content is named in brackets.
 func (m *inbound) content(in *provider.InboundMessage) string {
 	switch m.Type {
 	case "text":
@@ -225,8 +225,8 @@ func (m *inbound) content(in *provider.InboundMessage) string {
 	return named(with("unknown type", m.Type), "")
 }
 
-// file sets the file of a message, and returns its text. The reference of a file that
-// the provider itself could not get is "".
+// file sets the file of a message, and returns its text. If the provider itself could
+// not get the file, the reference is "".
 func (m *inbound) file(in *provider.InboundMessage, kind desk.MessageKind, f *media, text string) string {
 	in.Kind = kind
 	ref := externalIDOf(f.ID)
@@ -255,14 +255,15 @@ func hashOf(t text) []byte {
 	return nil
 }
 
-// The bounds of what a button has, in characters. The provider's own are lower.
+// The greatest lengths of a button's id and title, in characters. The provider's own
+// limits are lower.
 const (
 	maxButtonID = 1024
 	maxLabel    = 255
 )
 
-// choice is what a person tapped. A button without an id of its own has its label as its
-// id.
+// choice returns the button that a person tapped. If the button has no id, its label is
+// used as the id.
 func choice(id, title text) *desk.Extra {
 	b := button(cmp.Or(id, title), cmp.Or(title, id))
 	if b.ID == "" {
@@ -280,11 +281,11 @@ func storedText(t text) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(t), "\uFFFD"), "\x00", "")
 }
 
-// place is a location in numbers, nil if it has none.
+// place returns a location with numbers, or nil if they are missing.
 func (m *inbound) place() *desk.Extra {
 	latitude, err := strconv.ParseFloat(string(m.Location.Latitude), 64)
 	longitude, err2 := strconv.ParseFloat(string(m.Location.Longitude), 64)
-	onEarth := math.Abs(latitude) <= 90 && math.Abs(longitude) <= 180 // NaN is not
+	onEarth := math.Abs(latitude) <= 90 && math.Abs(longitude) <= 180 // false for NaN
 	if err != nil || err2 != nil || !onEarth {
 		return nil
 	}
@@ -294,7 +295,7 @@ func (m *inbound) place() *desk.Extra {
 	}}
 }
 
-// maxAddress is how many characters of the address of a place are kept.
+// maxAddress is how many characters of a place's address are kept.
 const maxAddress = 1000
 
 // named returns the kind of content in brackets, followed by the text, if any.
@@ -372,7 +373,7 @@ func (i *interactive) content(in *provider.InboundMessage) string {
 // maxButtons is more than the provider allows.
 const maxButtons = 10
 
-// buttons are those under a question, nil if there are none.
+// buttons returns the buttons under a question, or nil.
 func (i *interactive) buttons() *desk.Extra {
 	c := &desk.Extra{}
 	for _, raw := range list(i.Action.Buttons) {

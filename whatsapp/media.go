@@ -20,25 +20,26 @@ import (
 	"parley/provider"
 )
 
-// The bounds of moving a file.
+// The time limits for uploading and fetching a file.
 const (
 	uploadTimeout = 60 * time.Second
-	stallTimeout  = 30 * time.Second // without a byte of an answer
+	stallTimeout  = 30 * time.Second // without a byte of a response
 	fetchTimeout  = 10 * time.Minute
 )
 
-// newMediaClient returns a client for files. Each has a connection of its own, because a
-// request with a stream can't be repeated when a used connection turns out to be dead.
+// newMediaClient returns a client for files. Each request has its own connection,
+// because a request with a stream can't be repeated if a reused connection turns out to
+// be dead.
 func newMediaClient(guarded guard) *http.Client {
 	c := newClient(guarded)
 	transport, _ := c.Transport.(*http.Transport)
 	transport.DisableKeepAlives = true
-	transport.DisableCompression = true // the length and the hash are those of the file
+	transport.DisableCompression = true // length and hash must be those of the file
 	return c
 }
 
-// Upload hands over a file, and returns the id by which a message can name it; see
-// provider.Talker.
+// Upload uploads a file, and returns the id by which a message can name it (see
+// provider.Talker).
 func (p *Provider) Upload(ctx context.Context, at provider.Access, kind, name string, size int64, content io.Reader) (ref string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
 	defer cancel()
@@ -77,8 +78,8 @@ func (p *Provider) Upload(ctx context.Context, at provider.Access, kind, name st
 	return "", notUploaded(at, e)
 }
 
-// notUploaded is the refusal of a message whose file was not taken. e is the provider's
-// error, nil if there is none.
+// notUploaded returns the refusal of a message whose file was not accepted. e is the
+// provider's error, or nil.
 func notUploaded(at provider.Access, e *graphError) *desk.Refusal {
 	if e == nil {
 		return &desk.Refusal{
@@ -95,7 +96,8 @@ func notUploaded(at provider.Access, e *graphError) *desk.Refusal {
 	return r
 }
 
-// multipart is what stands before and after the content of a file in the body of its upload.
+// multipart returns the parts of an upload's body before and after the content of the
+// file.
 func multipart(kind, name string) (before, after, boundary string) {
 	boundary = "parley-" + rand.Text()
 	var b strings.Builder
@@ -109,11 +111,11 @@ func multipart(kind, name string) (before, after, boundary string) {
 	return b.String(), "\r\n--" + boundary + "--\r\n", boundary
 }
 
-// headerText escapes a text in a header of a part, as browsers do.
+// headerText escapes a text in the header of a part, like browsers.
 var headerText = strings.NewReplacer("\r", "%0D", "\n", "%0A", `"`, "%22", "\x00", "")
 
-// A source is a file that is uploaded. It remembers why it could not be read, and is not
-// read any more once it is closed, although net/http may still try.
+// A source is the content of a file that is uploaded. It remembers the error of a failed
+// read. After close, it is not read any more, although net/http may still try.
 type source struct {
 	mu   sync.Mutex
 	from io.Reader
@@ -133,7 +135,7 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close ends the reading, and returns why it failed, if it did.
+// close ends the reading, and returns the error of a failed read, if any.
 func (s *source) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +143,8 @@ func (s *source) close() error {
 	return s.err
 }
 
-// Fetch writes a file that a person sent; see provider.Talker. Its address is asked for each
-// time, because it works for a few minutes only.
+// Fetch writes a file that a person sent (see provider.Talker). It asks for the file's
+// address each time, because an address works only for a few minutes.
 func (p *Provider) Fetch(ctx context.Context, at provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (file provider.FetchedMedia, err error) {
 	if ref == "" {
 		return file, provider.ErrMediaFailed
@@ -167,7 +169,7 @@ func (p *Provider) Fetch(ctx context.Context, at provider.Access, ref string, to
 	return file, p.download(ctx, at, string(m.URL), w)
 }
 
-// notFetched is why the provider did not tell of a file.
+// notFetched returns the error for a file that the provider did not describe.
 func (p *Provider) notFetched(ctx context.Context, at provider.Access, a answer, err error) error {
 	var e *graphError
 	switch {
@@ -178,8 +180,8 @@ func (p *Provider) notFetched(ctx context.Context, at provider.Access, a answer,
 	case e == nil || e.code != 100 || e.subcode != subcodeMissing:
 		return err
 	}
-	// The provider says the same of an id that does not exist any more and of one that the
-	// token may not use. It is gone only if the token may use the number.
+	// The provider gives the same error for an id that no longer exists and for one that
+	// the token may not use. The file is gone only if the token may use the number.
 	var number struct{}
 	if _, other := p.get(ctx, call{at: at, path: []string{at.Channel.ExternalID}, query: url.Values{"fields": {"id"}}}, &number); other != nil {
 		return err
@@ -187,11 +189,11 @@ func (p *Provider) notFetched(ctx context.Context, at provider.Access, a answer,
 	return provider.ErrMediaGone
 }
 
-// mediaHosts are where the provider keeps files, besides the host of its API.
+// mediaHosts is the domain where the provider keeps files, besides the host of its API.
 const mediaHosts = ".fbsbx.com"
 
-// mayHaveToken tells whether the token may be sent to a URL: if it is on the host of the API,
-// or where the provider keeps files.
+// mayHaveToken tells whether the token may be sent to a URL: the URL must be on the host
+// of the API, or where the provider keeps files.
 func mayHaveToken(api, u *url.URL) bool {
 	if u.User != nil {
 		return false
@@ -227,8 +229,8 @@ func (p *Provider) download(ctx context.Context, at provider.Access, address str
 		return shown(ctx, err)
 	}
 	defer response.Body.Close()
-	// Only the file's id tells that it is gone: an address that is not found has expired, and
-	// the next try asks for another.
+	// Only the file's id can tell that the file is gone. An address that is not found has
+	// expired, and the next try asks for another.
 	if s := response.StatusCode; s != http.StatusOK {
 		if e := errorOf(answerOf(response, maxAnswer), p.now()); e != nil && e.code == codeNoDownload {
 			return provider.ErrMediaFailed
@@ -239,7 +241,7 @@ func (p *Provider) download(ctx context.Context, at provider.Access, address str
 	for {
 		stall.Reset(stallTimeout)
 		n, err := response.Body.Read(buffer)
-		stall.Stop() // what is written may take its time
+		stall.Stop() // writing may take any time
 		if _, err := w.Write(buffer[:n]); err != nil {
 			return err
 		}
@@ -257,7 +259,7 @@ var (
 	errForeign = errors.New("whatsapp: the file is at an address that must not get the token")
 )
 
-// shown is an error of a request, without its URL, which can hold a secret.
+// shown returns an error of a request without its URL, which can contain a secret.
 func shown(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -269,7 +271,7 @@ func shown(ctx context.Context, err error) error {
 	return fmt.Errorf("whatsapp: %w", err)
 }
 
-// MarkRead tells the provider that a message was read; see provider.Talker.
+// MarkRead tells the provider that a message was read (see provider.Talker).
 func (p *Provider) MarkRead(ctx context.Context, at provider.Access, externalID string) error {
 	body, err := json.Marshal(map[string]string{"messaging_product": "whatsapp", "status": "read", "message_id": externalID})
 	if err != nil { // strings can always be encoded

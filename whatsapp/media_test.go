@@ -25,7 +25,7 @@ import (
 	"parley/whatsapp"
 )
 
-// TestUpload: what is sent is a form as the provider documents it, with its length.
+// TestUpload: the request is a form as in the provider's documentation, with its length.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789abcdef", 1<<16)
@@ -108,7 +108,7 @@ func TestUpload_refusals(t *testing.T) {
 	}
 }
 
-// refusal is the answer of a refusal.
+// refusal returns an error's desk.Refusal, if it has one.
 func refusal(err error) error {
 	var refused *desk.Refusal
 	if errors.As(err, &refused) {
@@ -124,7 +124,8 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestUpload_of_what_can_not_be_read: that is no fault of the provider.
+// TestUpload_of_what_can_not_be_read: a failure to read the file is not the provider's
+// fault.
 func TestUpload_of_what_can_not_be_read(t *testing.T) {
 	t.Parallel()
 	base := serve(t, answers(200, `{"id":"1"}`))
@@ -138,7 +139,7 @@ func TestUpload_of_what_can_not_be_read(t *testing.T) {
 	}
 }
 
-// A keeper is a provider that has one file, and counts who comes with the token.
+// A keeper is a provider with one file. It counts the requests that have the token.
 type keeper struct {
 	about, file http.HandlerFunc
 	tokens      atomic.Int32
@@ -159,7 +160,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keep puts a keeper on a port. Its file is at /file, unless told otherwise.
+// keep starts a keeper on a port. Its file is at /file, unless about says otherwise.
 func keep(t *testing.T, about string, file http.HandlerFunc) *keeper {
 	k := &keeper{file: file}
 	k.url = serve(t, k.ServeHTTP)
@@ -196,7 +197,7 @@ func TestFetch(t *testing.T) {
 
 func TestFetch_fails(t *testing.T) {
 	t.Parallel()
-	var other error // a try that failed
+	var other error // a try that failed before
 	never := func(http.ResponseWriter, *http.Request) { t.Error("the file was asked for") }
 	missing := answers(400, `{"error":{"code":100,"error_subcode":33,"message":"Unsupported get request."}}`)
 	for _, c := range []struct {
@@ -248,7 +249,7 @@ func TestFetch_fails(t *testing.T) {
 	}
 }
 
-// TestFetch_without_access: an id that the token may not use is not gone.
+// TestFetch_without_access: a file that the token may not use does not count as gone.
 func TestFetch_without_access(t *testing.T) {
 	t.Parallel()
 	base := serve(t, answers(400, `{"error":{"code":100,"error_subcode":33}}`))
@@ -257,7 +258,7 @@ func TestFetch_without_access(t *testing.T) {
 	}
 }
 
-// TestFetch_stops when the file is not wanted any more.
+// TestFetch_stops: the fetch ends when the file is not wanted any more.
 func TestFetch_stops(t *testing.T) {
 	t.Parallel()
 	left := make(chan struct{})
@@ -296,10 +297,10 @@ func TestFetch_stops(t *testing.T) {
 
 var errTooLarge = errors.New("too large")
 
-// hears hears what the provider tells of a file, and goes on.
+// hears accepts a file's announced properties.
 func hears(provider.FetchedMedia) error { return nil }
 
-// A small takes most bytes.
+// A small writer accepts only this many bytes.
 type small struct{ most int }
 
 func (s *small) Write(b []byte) (int, error) {
@@ -309,7 +310,8 @@ func (s *small) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestFetch_keeps_the_token: it goes to nobody but the provider, and by no redirect.
+// TestFetch_keeps_the_token: the token goes only to the provider, and never through a
+// redirect.
 func TestFetch_keeps_the_token(t *testing.T) {
 	t.Parallel()
 	stranger := keep(t, "", answers(200, "x"))

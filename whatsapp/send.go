@@ -13,7 +13,7 @@ import (
 	"parley/provider"
 )
 
-// The message in the provider's format. Only the part that Type names is set. A component
+// A message in the provider's format. Only the part that Type names is set. A component
 // without variables is left out, because it is unknown whether the provider accepts an
 // empty list.
 type (
@@ -21,9 +21,9 @@ type (
 		Product       string  `json:"messaging_product"`
 		RecipientType string  `json:"recipient_type"`
 		To            string  `json:"to,omitempty"`
-		Recipient     string  `json:"recipient,omitempty"` // the provider's id of the person, if there is no number
+		Recipient     string  `json:"recipient,omitempty"` // the provider's id of the person, used if there is no number
 		Type          string  `json:"type"`
-		CallbackData  string  `json:"biz_opaque_callback_data"` // returned with every status
+		CallbackData  string  `json:"biz_opaque_callback_data"` // the provider returns it with every status
 		Context       *quoted `json:"context,omitempty"`
 
 		Template    *template  `json:"template,omitempty"`
@@ -82,8 +82,8 @@ type (
 	}
 )
 
-// messageOf converts a dispatch to a message. Without the +, the provider could take the
-// number for one of the business's own country.
+// messageOf converts a dispatch to a message. The number needs the +. Without it, the
+// provider could take the number for one of the business's own country.
 func messageOf(d provider.Dispatch) message {
 	m := message{Product: "whatsapp", RecipientType: "individual", CallbackData: d.Attempt.String()}
 	if d.Number != "" {
@@ -114,7 +114,7 @@ func messageOf(d provider.Dispatch) message {
 	return m
 }
 
-// file is the part of the message for a kind of file.
+// file returns the part of the message for a kind of file.
 func (m *message) file(k desk.MessageKind) **file {
 	switch k {
 	case desk.KindImage:
@@ -145,7 +145,7 @@ func templateOf(d provider.Dispatch) *template {
 	return t
 }
 
-// Send sends a message, once. For its results see provider.Provider.
+// Send sends a message, once. Its results are documented in provider.Provider.
 func (p *Provider) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	if p.now().After(d.By) {
 		return provider.Receipt{}, provider.NotSent()
@@ -184,17 +184,18 @@ func (p *Provider) Send(ctx context.Context, d provider.Dispatch) (provider.Rece
 	return receipt, err
 }
 
-// staleMedia are codes that mean, of a message with a file, that the provider does not have the
-// file, or can't use it: everything else in such a message is correct.
+// staleMedia are codes that mean, for a message with a file, that the provider does not
+// have the file or can't use it: everything else in such a message is correct.
 var staleMedia = map[int]bool{100: true, 131009: true, codeNoDownload: true, 131053: true}
 
 // windowClosed are codes that mean that the person wrote too long ago.
 var windowClosed = map[int]bool{131047: true, 470: true}
 
-// ClosesWindow tells whether a failure closes the window; see provider.Talker.
+// ClosesWindow tells whether a failure closes the window (see provider.Talker).
 func (*Provider) ClosesWindow(code int) bool { return windowClosed[code] }
 
-// free changes the refusal of a message that is no template. e may be nil.
+// free adds to the refusal of a message without a template that the window is closed or
+// the file is lost. e may be nil.
 func free(r *desk.Refusal, e *graphError, file bool) {
 	switch {
 	case e == nil:
@@ -207,7 +208,7 @@ func free(r *desk.Refusal, e *graphError, file bool) {
 	}
 }
 
-// adviceOn returns what to do about a refusal of a channel's message. The failure's texts
+// adviceOn returns the advice for a refusal of a channel's message. The failure's texts
 // say the rest.
 func adviceOn(r *desk.Refusal, channel desk.ID) desk.Advice {
 	switch {
@@ -222,12 +223,12 @@ func adviceOn(r *desk.Refusal, channel desk.ID) desk.Advice {
 // unsure are codes that the provider may return although it accepted the message.
 var unsure = map[int]bool{1: true, 2: true, 131000: true}
 
-// refusedAnyway are codes that mean the message was not accepted, although their HTTP
-// status says that the server failed.
+// refusedAnyway are codes that mean that the message was not accepted, although their
+// HTTP status means a failure of the server.
 var refusedAnyway = map[int]bool{131016: true, 131045: true, 131057: true, 133000: true, 133004: true}
 
-// outcome returns the result that an answer proves, and the answer's error, if any. If
-// the result is unknown, its error is no *desk.Refusal.
+// outcome returns the result that a response proves, and the response's error, if any.
+// If the result is unknown, the returned error is not a *desk.Refusal.
 func outcome(a answer, now time.Time) (provider.Receipt, *graphError, error) {
 	doubt := func(what string) error { return fmt.Errorf("whatsapp: HTTP %d %s", a.status, what) }
 	if !a.whole {
@@ -254,8 +255,8 @@ func outcome(a answer, now time.Time) (provider.Receipt, *graphError, error) {
 	return provider.Receipt{}, e, e.refusal()
 }
 
-// edgeRefusals are the statuses with which something in front of the API, such as a
-// proxy, refuses a request, and their classes.
+// edgeRefusals are the statuses with which a server in front of the API, such as a
+// proxy, refuses a request, with their classes.
 var edgeRefusals = map[int]class{
 	http.StatusBadRequest: form, http.StatusUnauthorized: account, http.StatusForbidden: account, http.StatusNotFound: account,
 	http.StatusMethodNotAllowed: account, http.StatusRequestEntityTooLarge: form, http.StatusUnsupportedMediaType: form,
@@ -271,8 +272,8 @@ func edgeRefusal(a answer, now time.Time) *desk.Refusal {
 	return r
 }
 
-// receiptOf reads the answer to a message that was accepted. If the answer has no message
-// id, ExternalID is "".
+// receiptOf reads the response to an accepted message. If it has no message id,
+// ExternalID is "".
 func receiptOf(body []byte) (r provider.Receipt) {
 	var taken struct {
 		Contacts json.RawMessage `json:"contacts"`

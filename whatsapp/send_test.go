@@ -25,7 +25,7 @@ import (
 
 var attempt = desk.ID{0x01, 0x98, 0xA7}
 
-// dispatch is a message on its way to base.
+// dispatch returns a message to the provider at base.
 func dispatch(base string) provider.Dispatch {
 	return provider.Dispatch{
 		Access: access(base), Attempt: attempt, By: began.Add(5 * time.Second), Number: "905321112233",
@@ -33,17 +33,17 @@ func dispatch(base string) provider.Dispatch {
 	}
 }
 
-// says makes it a text, instead of a template.
+// says replaces the template by a text.
 func says(d *provider.Dispatch, text string) { d.Template, d.Text = nil, text }
 
-// gives makes it a file.
+// gives replaces the template by a file.
 func gives(d *provider.Dispatch, f provider.SentFile) { d.Template, d.File = nil, &f }
 
 func text(part desk.Part, parameters ...desk.Parameter) desk.Component {
 	return desk.Component{Part: part, Parameters: parameters}
 }
 
-// TestSend_body compares what is sent with what the provider documents.
+// TestSend_body compares the request with the provider's documentation.
 func TestSend_body(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*provider.Dispatch){
@@ -137,7 +137,7 @@ func fails(status, code int) http.HandlerFunc {
 	return answers(status, string(body))
 }
 
-// hijacks hands the connection over, with the request read or not.
+// hijacks takes over the connection, before or after the request is read.
 func hijacks(read bool, do func(*net.TCPConn)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if read {
@@ -158,7 +158,7 @@ func writes(s string) func(*net.TCPConn) {
 	return func(c *net.TCPConn) { _, _ = io.WriteString(c, s) }
 }
 
-// What an answer can prove.
+// The results that a response can prove.
 const (
 	taken    = "taken"
 	unknown  = "unknown"
@@ -166,7 +166,7 @@ const (
 	later    = string(desk.ProviderUnavailable)
 )
 
-// outcome names what Send returned.
+// outcome names the result of Send.
 func outcome(r provider.Receipt, err error) string {
 	var refusal *desk.Refusal
 	switch {
@@ -180,7 +180,8 @@ func outcome(r provider.Receipt, err error) string {
 	return "nothing"
 }
 
-// TestSend_advice: what to do depends on what was refused; no text names an edge's words.
+// TestSend_advice: the advice depends on the reason of the refusal. It does not mention
+// commands or pages.
 func TestSend_advice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -213,8 +214,8 @@ func TestSend_advice(t *testing.T) {
 	}
 }
 
-// TestSend_free_refusals: of a message that is no template, a closed window and a lost file
-// are named.
+// TestSend_free_refusals: for a message without a template, a closed window and a lost
+// file are recognized.
 func TestSend_free_refusals(t *testing.T) {
 	t.Parallel()
 	template := func(*provider.Dispatch) {}
@@ -332,8 +333,8 @@ func TestSend_outcome(t *testing.T) {
 	}
 }
 
-// TestSend_reuse: a connection that dies under a second message is no leave to send it
-// again.
+// TestSend_reuse: if a reused connection dies during a second message, the message is
+// not sent again.
 func TestSend_reuse(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -367,7 +368,7 @@ func TestSend_notReached(t *testing.T) {
 	}
 }
 
-// TestSend_slow: an answer that comes too late says nothing.
+// TestSend_slow: if the response comes too late, the outcome is unknown.
 func TestSend_slow(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
@@ -377,13 +378,13 @@ func TestSend_slow(t *testing.T) {
 		cancel()
 		<-held
 	})
-	t.Cleanup(func() { close(held) }) // before the server's
+	t.Cleanup(func() { close(held) }) // this must run before the server is closed
 	if got := outcome(newProvider().Send(ctx, dispatch(base))); got != unknown {
 		t.Error(got)
 	}
 }
 
-// TestSend_late: once it is too late nothing leaves, whatever was waited for.
+// TestSend_late: after the deadline nothing is sent, whatever caused the delay.
 func TestSend_late(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -400,7 +401,7 @@ func TestSend_late(t *testing.T) {
 		t.Errorf("too late at the first byte: %v", err)
 	}
 
-	// The TLS handshake takes too long: nobody answers it.
+	// The TLS handshake takes too long, because the server does not respond.
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -416,7 +417,8 @@ func TestSend_late(t *testing.T) {
 	}
 }
 
-// strikes is a clock that runs on between the look before a send and its first byte.
+// strikes returns a clock that jumps past the deadline between the check before a send
+// and its first byte.
 func strikes() func() time.Time {
 	var looks atomic.Int32
 	return func() time.Time {
@@ -427,8 +429,8 @@ func strikes() func() time.Time {
 	}
 }
 
-// TestSend_tls: also where HTTP/2 is offered it is not taken, and the first byte is
-// still held back.
+// TestSend_tls: HTTP/2 is not used even if the server offers it, and the first byte is
+// still held back until the deadline is checked.
 func TestSend_tls(t *testing.T) {
 	t.Parallel()
 	var proto atomic.Value
@@ -437,7 +439,7 @@ func TestSend_tls(t *testing.T) {
 		answers(200, `{"messages":[{"id":"wamid.1"}],"contacts":[{"user_id":"TR.9000000000000001"}]}`)(w, r)
 	}))
 	s.EnableHTTP2 = true
-	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0) // of connections that were given up
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0) // discards the errors of connections that were given up
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	roots := x509.NewCertPool()
@@ -457,7 +459,7 @@ func TestSend_tls(t *testing.T) {
 	}
 }
 
-// TestLimits: no bucket reaches further than the app lets places be taken.
+// TestLimits: no bucket allows places further ahead than the app takes them.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int{0, 1, 1000} {

@@ -16,7 +16,7 @@ import (
 	"parley/whatsapp/whatsapptest"
 )
 
-// A line is the provider on a simulator, whose callbacks it reads.
+// A line is the provider connected to a simulator, whose callbacks it reads.
 type line struct {
 	*whatsapp.Provider
 	*whatsapptest.Simulator
@@ -46,7 +46,7 @@ func newLine(t *testing.T, set whatsapptest.Settings) *line {
 	return l
 }
 
-// all waits for the callbacks that are under way, and returns all updates since the last
+// all waits for callbacks that are being posted, and returns all updates since the last
 // call.
 func (l *line) all(t *testing.T) []provider.Update {
 	t.Helper()
@@ -60,7 +60,7 @@ func (l *line) all(t *testing.T) []provider.Update {
 	return told
 }
 
-// free is a message that is no template.
+// free returns a message without a template.
 func (l *line) free(change func(*provider.Dispatch)) provider.Dispatch {
 	d := dispatch("")
 	d.Access, d.Template = l.at, nil
@@ -68,8 +68,8 @@ func (l *line) free(change func(*provider.Dispatch)) provider.Dispatch {
 	return d
 }
 
-// TestSimulator_sends: everything that can be sent is taken by a provider that is as strict
-// as the real one, and its statuses come.
+// TestSimulator_sends: the simulator is as strict as the real provider. It accepts every
+// kind of message, and its statuses arrive.
 func TestSimulator_sends(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, whatsapptest.Settings{Window: whatsapptest.WindowSync})
@@ -115,7 +115,7 @@ func TestSimulator_sends(t *testing.T) {
 	}
 }
 
-// TestSimulator_refuses what can't be sent.
+// TestSimulator_refuses: messages that can't be sent are refused.
 func TestSimulator_refuses(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, whatsapptest.Settings{Window: whatsapptest.WindowSync})
@@ -143,7 +143,8 @@ func TestSimulator_refuses(t *testing.T) {
 	}
 }
 
-// TestSimulator_inbound: every kind of message comes, with its file, and is marked as read.
+// TestSimulator_inbound: every kind of message arrives with its file, and is marked as
+// read.
 func TestSimulator_inbound(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, whatsapptest.Settings{})
@@ -182,7 +183,7 @@ func TestSimulator_inbound(t *testing.T) {
 	}
 }
 
-// TestSimulator_faults: of files that can't be fetched as they should.
+// TestSimulator_faults: fetching files with faults.
 func TestSimulator_faults(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, whatsapptest.Settings{})

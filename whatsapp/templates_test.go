@@ -17,7 +17,8 @@ import (
 	"parley/desk"
 )
 
-// TestTemplates walks the documented pages, whose next page is on another server.
+// TestTemplates reads the documented pages. The link to the next page names another
+// server.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{"": "templates_page1", "c1": "templates_page2", "c2": "templates_page3"}
@@ -54,7 +55,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// page is one page of a list, and next the cursor of the one after it.
+// page returns a page of a list. next is the cursor of the following page.
 func page(next string, names ...string) string {
 	var b bytes.Buffer
 	b.WriteString(`{"data":[`)
@@ -77,7 +78,7 @@ func TestTemplates_pages(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		pages map[string]string // by cursor
-		want  string            // names; or else
+		want  string            // the names, or the error
 		fails desk.ErrorType
 	}{
 		{"none", map[string]string{"": `{"data":[]}`}, "", ""},
@@ -206,7 +207,7 @@ func TestTemplates_allowance(t *testing.T) {
 	}
 }
 
-// TestTemplates_words: what an operator reads says what to do, and nothing secret.
+// TestTemplates_words: errors for an operator say what to do, and contain no secrets.
 func TestTemplates_words(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(nil)

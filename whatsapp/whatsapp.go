@@ -1,7 +1,7 @@
 // Package whatsapp is the provider.Provider of channels on the WhatsApp Cloud API.
 //
 //	client.go     one request and its answer, and whether the request was sent
-//	send.go       a message, and what an answer says about its outcome
+//	send.go       a message, and the outcome that a response proves
 //	media.go      files: uploading, fetching; marking messages as read
 //	errors.go     every error code: what it means, and what to do
 //	templates.go  the template library, page by page
@@ -24,27 +24,27 @@ import (
 	"parley/provider"
 )
 
-// Config is what a Provider is built from. Now is required.
+// Config has the parts of a Provider. Now is required.
 type Config struct {
 	Now func() time.Time
-	Log *slog.Logger // of failed sends, with the ids that the provider's support needs; default: none
+	Log *slog.Logger // for failed sends, with the ids that the provider's support needs; default: none
 
-	// Dial connects to HOST:PORT for channels whose address a tenant set; nil: they reach
-	// nothing. plain says that http will be spoken, not TLS.
+	// Dial connects to HOST:PORT for channels whose address a tenant has set. If it is
+	// nil, these channels can't connect. plain is true for http without TLS.
 	Dial func(ctx context.Context, address string, plain bool) (net.Conn, error)
-	// Opened says that tenants could set an address in releases before: see
-	// desk.Account.Guarded.
+	// Opened says that tenants could set an address in earlier releases (see
+	// desk.Account.Guarded).
 	Opened bool
 }
 
-// A Provider speaks to the WhatsApp Cloud API; see provider.Provider.
+// A Provider is a client of the WhatsApp Cloud API (see provider.Provider).
 type Provider struct {
 	now    func() time.Time
 	log    *slog.Logger
 	opened bool
-	free   clients                                    // for the provider's own address, and for one that the operator set
-	tenant clients                                    // for addresses that tenants set
-	pause  func(context.Context, time.Duration) error // between two pages, when reads are short
+	free   clients                                    // for the provider's own address, and for addresses that the operator has set
+	tenant clients                                    // for addresses that tenants have set
+	pause  func(context.Context, time.Duration) error // between two pages, when few calls are left
 }
 
 // New builds a Provider.
@@ -62,10 +62,10 @@ func New(c Config) *Provider {
 	}
 }
 
-// clients make requests: those of the API, and those of files.
+// clients make the requests to the API, and those for files.
 type clients struct{ api, files *http.Client }
 
-// clients are those that may make requests for a channel.
+// clients returns the clients that a channel must use.
 func (p *Provider) clients(at provider.Access) clients {
 	if at.Channel.Account.Guarded(p.opened) {
 		return p.tenant

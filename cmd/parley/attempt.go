@@ -15,7 +15,8 @@ type attemptCmd struct {
 	Release attemptReleaseCmd `cmd:"" help:"Settle a send whose outcome nobody knows."`
 }
 
-// An attemptRecord holds only an id of the recipient, once the attempt is settled.
+// An attemptRecord is an attempt as the API shows it. Once the attempt is settled, it
+// has only the recipient's id.
 type attemptRecord struct {
 	AttemptID  string         `json:"attempt_id"`
 	Key        string         `json:"key"` // the Idempotency-Key
@@ -23,35 +24,36 @@ type attemptRecord struct {
 	CreatedAt  string         `json:"created_at"`
 	SettledAt  *string        `json:"settled_at"`
 	ChannelID  string         `json:"channel_id"`
-	ContactID  string         `json:"contact_id"` // of a new contact, the id that it would get
-	Address    *string        `json:"address"`    // the number, as long as it is not settled
+	ContactID  string         `json:"contact_id"` // for a new contact: the id that it would get
+	Address    *string        `json:"address"`    // the number, until the attempt is settled
 	Template   *string        `json:"template"`
 	Language   *string        `json:"language"`
 	ExternalID *string        `json:"external_id"` // the provider's id of the message
 	Refusal    *refusalRecord `json:"refusal"`
 	Notes      []string       `json:"notes"`
 
-	ConversationID *string `json:"conversation_id"` // of the stored message
+	ConversationID *string `json:"conversation_id"` // the conversation of the stored message
 	MessageID      *string `json:"message_id"`
 	Kind           string  `json:"kind"`
 
-	OptIn *optInRecord `json:"opt_in"` // of a template
+	OptIn *optInRecord `json:"opt_in"` // for a template
 }
 
-// An optInRecord is who confirmed that the person agreed, and when.
+// An optInRecord says who confirmed that the person agreed, and when.
 type optInRecord struct {
 	ConfirmedAt string      `json:"confirmed_at"`
 	Actor       actorRecord `json:"actor"`
 }
 
-// An actorRecord is as in an event: the name is the one of now.
+// An actorRecord is an actor as in an event, with the present name.
 type actorRecord struct {
 	Kind string  `json:"kind"`
 	ID   *string `json:"id"`
 	Name *string `json:"name"`
 }
 
-// A refusalRecord has a code, title and fix only if the provider refused.
+// A refusalRecord is a refusal. Only a refusal of the provider has a code, title and
+// fix.
 type refusalRecord struct {
 	Type    string  `json:"type"`
 	Message string  `json:"message"`
@@ -88,7 +90,7 @@ func recordOfAttempt(at *desk.Attempt, s *desk.Settings) attemptRecord {
 	return r
 }
 
-// outcome is the refusal, or the provider's id of the message.
+// outcome returns the refusal, or the provider's id of the message.
 func (r *attemptRecord) outcome() string {
 	switch {
 	case r.Refusal != nil && r.Refusal.Code != nil:
@@ -99,7 +101,7 @@ func (r *attemptRecord) outcome() string {
 	return orDash(r.ExternalID)
 }
 
-// what is the template, or the kind of a reply.
+// what returns the template's name, or the kind of a reply.
 func (r *attemptRecord) what() string {
 	if r.Template == nil {
 		return r.Kind
@@ -167,7 +169,7 @@ type attemptReleaseCmd struct {
 	NotSent   bool           `help:"The provider did not take it: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
 }
 
-// Validate refuses what names both one attempt and many, or neither.
+// Validate requires either one attempt or the flags for many.
 func (c *attemptReleaseCmd) Validate() error {
 	switch {
 	case (c.Attempt == "") == (c.Workspace == ""):

@@ -30,7 +30,8 @@ type channelAddCmd struct {
 	Whatsapp channelAddWhatsAppCmd `cmd:"" help:"Connect a number of the WhatsApp Cloud API."`
 }
 
-// A binding is a flag's TEMPLATE/LANGUAGE/ADDRESS=BINDING; "" of a binding is the guess.
+// A binding is a flag's TEMPLATE/LANGUAGE/ADDRESS=BINDING. An empty BINDING means: guess
+// it from the variable's name.
 type binding struct {
 	place desk.BindingPlace
 	what  desk.Binding
@@ -58,17 +59,17 @@ type channelRecord struct {
 	SupportsTemplates bool            `json:"supports_templates"`
 	CreatedAt         string          `json:"created_at"`
 	Status            channelStatus   `json:"status"`
-	Blocked           *string         `json:"blocked"`  // why the provider lets it send nothing, or write to nobody first
-	Bindings          []bindingRecord `json:"bindings"` // those that were configured
+	Blocked           *string         `json:"blocked"`  // why the provider does not let it send, or not start conversations
+	Bindings          []bindingRecord `json:"bindings"` // the configured ones
 	Name              *string         `json:"name"`     // null: it has none
 }
 
-// A channelStatus says whether messages can be sent on a channel, as far as is known; when
-// not, why, and since when.
+// A channelStatus tells whether messages can be sent on a channel, as far as is known.
+// If not, it says why and since when.
 type channelStatus struct {
 	Up     bool    `json:"up"`
 	Reason *string `json:"reason"` // disabled, blocked or refused
-	Code   *int    `json:"code"`   // the provider's, when it refuses
+	Code   *int    `json:"code"`   // the provider's code, if the reason is refused
 	Trace  *string `json:"fbtrace_id"`
 	Since  *string `json:"since"`
 }
@@ -112,7 +113,7 @@ func recordOfChannel(c *desk.Channel) channelRecord {
 	}
 }
 
-// state is the status in a few words.
+// state describes the status in a few words.
 func (r *channelRecord) state() string {
 	switch {
 	case r.Status.Up:
@@ -123,7 +124,7 @@ func (r *channelRecord) state() string {
 	return *r.Status.Reason
 }
 
-// bindings spells the configured bindings as --bind takes them.
+// bindings writes the configured bindings as --bind takes them.
 func (r *channelRecord) bindings() string {
 	if len(r.Bindings) == 0 {
 		return "-"
@@ -150,7 +151,7 @@ type nameFlag struct {
 	Name string `help:"What people call the channel, to tell it from others; at most 100 characters." placeholder:"NAME"`
 }
 
-// Help says what a sandbox does, and shows examples.
+// Help describes the sandbox, and shows examples.
 func (*channelAddSandboxCmd) Help() string {
 	return paragraphs("The last digits of the recipient's number decide what happens to a message:", indented(
 		"0001       refused for good",
@@ -182,15 +183,15 @@ func (c *channelAddSandboxCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// A secretFrom is a flag that names the environment variable with a secret. A secret is
-// no argument: other users could read it in the list of processes.
+// A secretFrom is a flag with the name of an environment variable that has a secret. A
+// secret is not an argument, because other users could read it in the list of processes.
 type secretFrom string
 
-// variableName is how variables are named by convention. A value in another form is not
+// variableName is the usual form of variables' names. A value in another form is not
 // printed: it may be the secret itself, given by mistake.
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
-// read returns the secret, the empty one when the flag names no variable.
+// read returns the secret. If the flag names no variable, the secret is empty.
 func (v secretFrom) read(flag string) (provider.Secret, error) {
 	if v == "" {
 		return provider.Secret{}, nil
@@ -234,7 +235,7 @@ type channelAddWhatsAppCmd struct {
 	PerSecond     int    `help:"How many messages a second the number may send: 80, or 1000 once Meta has raised it. Default: 80." name:"per-second" placeholder:"N"`
 }
 
-// Help says where the values are found, and shows examples.
+// Help says where to find the values, and shows examples.
 func (*channelAddWhatsAppCmd) Help() string {
 	return paragraphs("The command checks token, number and account at Meta first. If they don't fit together, it stores nothing. "+
 		"Secrets are read from the environment and stored encrypted. Afterwards, enter the callback URL and the verify token that this command prints "+
@@ -264,7 +265,7 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 			Account: desk.Account{BusinessID: c.WabaID, BaseURL: c.GraphURL, Version: c.GraphVersion, PerSecond: c.PerSecond},
 		})
 		if e := desk.AsError(err); err != nil && e.At == "/external_id" {
-			e.At = "/phone_number_id" // as this command calls it
+			e.At = "/phone_number_id" // this command's flag has this name
 		}
 		if err != nil {
 			return err
@@ -283,7 +284,7 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 		return s.answer(struct {
 			ChannelID   string `json:"channel_id"`
 			WebhookPath string `json:"webhook_path"`
-			VerifyToken string `json:"verify_token,omitempty"` // when it was made up
+			VerifyToken string `json:"verify_token,omitempty"` // if the command has generated it
 		}{id, path, madeUp}, "Added the WhatsApp channel of the number %s: %s\n%s\nIn Meta's app, under WhatsApp, Configuration, set\n  Callback URL   your server's public address with the path %s\n  Verify token   %s\nand subscribe to these fields: %s.\n\nThe server must run to answer Meta then. This says what is still missing:\n  %s\n",
 			added.Channel.ExternalID, id, block(notes), path, verify, whatsapp.CallbackFields, s.command("channel check %s", id))
 	})
@@ -324,7 +325,7 @@ type channelEditCmd struct {
 	Bind         []binding `help:"What fills a variable: ${bindings}, or guess to guess it from the variable's name. ADDRESS is the variable's name; in a title, header. and its name. May be repeated." placeholder:"TEMPLATE/LANGUAGE/ADDRESS=BINDING" sep:"none"`
 }
 
-// Help says what disabling means, and shows examples.
+// Help explains disabling, and shows examples.
 func (*channelEditCmd) Help() string {
 	return paragraphs("A channel can't be removed, only disabled. Nothing is sent on a disabled channel, its conversations stay, and "+
 		"messages still come in.", "A WhatsApp channel's secrets are replaced by those in the environment variables that you name. "+
@@ -337,7 +338,7 @@ func (*channelEditCmd) Help() string {
 	))
 }
 
-// Validate refuses an edit of nothing.
+// Validate refuses an edit without a change.
 func (c *channelEditCmd) Validate() error {
 	if c.Enabled == nil && c.Name == nil && c.PerSecond == nil && c.secretFlags == (secretFlags{}) && c.Bind == nil {
 		return errors.New("nothing to change: give --enabled, --name, --bind, --per-second or a secret's environment variable")
@@ -383,8 +384,8 @@ func (*channelCheckCmd) Help() string {
 	)
 }
 
-// Run checks the channel. A problem is a failure, so a script needs only the exit code.
-// With --json the problems are answered as well.
+// Run checks the channel. If there is a problem, the command fails, so a script needs
+// only the exit code. With --json the problems are printed too.
 func (c *channelCheckCmd) Run(ctx context.Context, s *session) error {
 	s.webhooks = c.config()
 	return s.onRecord(ctx, c.Channel, s.unknownChannel, func(a *app.App, p desk.Principal) error {

@@ -10,13 +10,13 @@ import (
 	"parley/poster"
 )
 
-// deliverFlags say when webhooks are tried again.
+// deliverFlags set when deliveries are tried again.
 type deliverFlags struct {
 	Schedule []time.Duration `help:"The pauses between the attempts of a delivery, separated by commas; by default 5s,30s,2m,10m,30m,2h,5h,10h,14h,20h." name:"webhook-schedule" placeholder:"TIME"`
 	GiveUp   time.Duration   `help:"For how long an endpoint may fail before it is disabled; by default ${default}." name:"webhook-give-up" placeholder:"TIME" default:"72h"`
 }
 
-// check refuses times below zero.
+// check refuses negative times.
 func (f *deliverFlags) check() error {
 	for _, pause := range f.Schedule {
 		if pause <= 0 {
@@ -29,7 +29,7 @@ func (f *deliverFlags) check() error {
 	return nil
 }
 
-// rules are the rules that the flags ask for.
+// rules returns the rules that the flags set.
 func (f *deliverFlags) rules() desk.DeliveryRules {
 	rules := desk.DefaultDeliveryRules()
 	if f.Schedule != nil {
@@ -39,7 +39,7 @@ func (f *deliverFlags) rules() desk.DeliveryRules {
 	return rules
 }
 
-// An appPoster is a poster as the app wants it.
+// An appPoster adapts a poster to the interface of app.
 type appPoster struct{ *poster.Poster }
 
 // Post makes one attempt.

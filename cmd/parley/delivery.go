@@ -12,13 +12,13 @@ import (
 	"parley/desk"
 )
 
-// An attemptOf is an attempt at an endpoint, as the API shows it.
+// An attemptOf is an attempt to deliver, as the API shows it.
 type attemptOf desk.WebhookTry
 
-// MarshalJSON is the API's record.
+// MarshalJSON returns the record of the API.
 func (a attemptOf) MarshalJSON() ([]byte, error) { return api.WebhookTry(desk.WebhookTry(a)), nil }
 
-// outcome is what came of it, in a few words.
+// outcome describes the outcome in a few words.
 func (a attemptOf) outcome() string {
 	switch {
 	case a.Error == "":
@@ -29,7 +29,7 @@ func (a attemptOf) outcome() string {
 	return a.Error
 }
 
-// attemptWords say what an error of an attempt means, and what to look at.
+// attemptWords explain the errors of attempts, and what to check.
 var attemptWords = map[string]string{
 	"":                "It accepts events.",
 	"address_refused": "The address is private or reserved; --webhook-allow opens networks of your own.",
@@ -43,7 +43,7 @@ var attemptWords = map[string]string{
 	"status":          "The receiver did not accept it.",
 }
 
-// explained says what an error means, and what the receiver answered.
+// explained explains an error, and repeats the receiver's response.
 func (a attemptOf) explained() string {
 	text := attemptWords[a.Error]
 	if a.Response != "" {
@@ -55,10 +55,10 @@ func (a attemptOf) explained() string {
 // A deliveryRecord is a delivery as the API shows it.
 type deliveryRecord struct{ deliver.Delivery }
 
-// MarshalJSON is the API's record.
+// MarshalJSON returns the record of the API.
 func (r deliveryRecord) MarshalJSON() ([]byte, error) { return api.Delivery(&r.Delivery), nil }
 
-// last is what came of the newest attempt.
+// last describes the outcome of the newest attempt.
 func (r *deliveryRecord) last() string {
 	if len(r.Tries) == 0 {
 		return "-"
@@ -71,7 +71,7 @@ type webhookPingCmd struct {
 	webhookFlags `embed:""`
 }
 
-// Help says what a ping does, and shows examples.
+// Help explains the ping, and shows examples.
 func (*webhookPingCmd) Help() string {
 	return paragraphs("The endpoint gets an event of the type webhook.ping, also while the webhook is disabled. The command exits with 1 unless the endpoint answers 2xx.", examples(
 		`parley webhook ping 01980000-0000-7000-8000-000000000007`,
@@ -101,7 +101,7 @@ type webhookReplayCmd struct {
 	Cursor  string `help:"After which place to go on: the id of an event, a cursor, oldest or latest." required:"" placeholder:"C"`
 }
 
-// Help says what a replay drops, and shows examples.
+// Help says which deliveries a replay drops, and shows examples.
 func (*webhookReplayCmd) Help() string {
 	return paragraphs("Pending deliveries of later events are dropped, and come again as new ones, like those that were delivered.", examples(
 		`parley webhook replay 01980000-0000-7000-8000-000000000007 --cursor oldest`,
@@ -133,7 +133,7 @@ func (*webhookDeliveriesCmd) Help() string {
 	)
 }
 
-// Validate refuses a status that no delivery has.
+// Validate refuses an unknown status.
 func (c *webhookDeliveriesCmd) Validate() error {
 	if c.Status != "" {
 		if _, err := desk.ParseWebhookDeliveryStatus(c.Status); err != nil {

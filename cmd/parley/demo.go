@@ -24,10 +24,10 @@ type demoCmd struct {
 	deliverFlags `embed:""`
 }
 
-// Validate refuses times below zero.
+// Validate refuses negative times.
 func (c *demoCmd) Validate() error { return c.check() }
 
-// loopback are the networks of this machine, which a demo's webhooks may reach.
+// loopback are the networks of this machine. A demo's webhooks may reach them.
 var loopback = []prefix{prefix(netip.MustParsePrefix("127.0.0.0/8")), prefix(netip.MustParsePrefix("::1/128"))}
 
 // Help shows examples.
@@ -44,28 +44,28 @@ const (
 	demoFile    = "demo.json"
 )
 
-// demoEdition grows with what a demo holds.
+// demoEdition grows when the demo gets new content.
 const demoEdition = 3
 
-// A demoAccess is how to get into the demo workspace. It is kept in the data
-// directory, since a key's secret can't be had from the database.
+// A demoAccess is the access to the demo workspace. It is kept in the data directory,
+// since the database does not have a key's secret.
 type demoAccess struct {
 	WorkspaceID string `json:"workspace_id"`
 	Key         string `json:"key"`
-	Edition     int    `json:"edition"` // of an older release it is less, or absent
+	Edition     int    `json:"edition"` // an older release has written a smaller number, or none
 }
 
 // Run makes the demo, or reopens it, and serves it.
 func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	serve := &serveCmd{Listen: c.Listen, LogLevel: "warn", EventRetention: desk.KeepEvents, roomFlags: roomFlags{desk.DefaultMediaPerWorkspace, desk.DefaultKeepFree}, webhookFlags: c.webhookFlags, deliverFlags: c.deliverFlags} // what it prints should stay in sight
 	serve.Allow = slices.Concat(loopback, serve.Allow)
-	var where string // once it has been ready
+	var where string // set once the server is ready
 	err := s.serve(ctx, serve, func(in installation, base string) error {
 		file := filepath.Join(in.storage.Dir, demoFile)
 		if err := checkDemoPlace(ctx, in, file); err != nil {
 			return err
 		}
-		if err := in.storage.MakeDir(); err != nil { // for the key
+		if err := in.storage.MakeDir(); err != nil { // the directory for the key
 			return fmt.Errorf("demo: %w; choose another data directory with --data", err)
 		}
 		d, err := openDemo(ctx, in, file)
@@ -87,9 +87,9 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	return err
 }
 
-// checkDemoPlace refuses a place that holds workspaces of which none is the demo's: it is
-// a real installation, and must not get invented people. The demo's workspace is known by
-// the file of an earlier run, or by its name if that run was interrupted.
+// checkDemoPlace refuses a database that has workspaces, but not the demo's: it is a
+// real installation, and must not get invented people. The demo's workspace is
+// recognized by the file of an earlier run, or by its name if that run was interrupted.
 func checkDemoPlace(ctx context.Context, in installation, file string) error {
 	workspaces, err := in.app.Workspaces(ctx)
 	if err != nil || len(workspaces) == 0 {
@@ -110,12 +110,12 @@ func checkDemoPlace(ctx context.Context, in installation, file string) error {
 // An openedDemo is what a person needs to try the demo.
 type openedDemo struct {
 	access  demoAccess
-	token   string  // of a link that signs the demo's admin in
+	token   string  // of a link that signs in as the demo's admin
 	channel desk.ID // the sandbox
-	person  desk.ID // the contact of whom the curl lines speak
+	person  desk.ID // the contact in the curl lines
 }
 
-// openDemo opens the demo workspace, which it makes and fills when there is none.
+// openDemo opens the demo workspace. If there is none, it makes and fills one.
 func openDemo(ctx context.Context, in installation, file string) (d openedDemo, err error) {
 	a := in.app
 	principal, access, err := reopenDemo(ctx, a, file)
@@ -131,7 +131,7 @@ func openDemo(ctx context.Context, in installation, file string) (d openedDemo, 
 		if principal, err = talkDemo(ctx, in, principal, access); err != nil {
 			return d, err
 		}
-		// Written last: until then, the next run fills what is missing.
+		// The edition is written last: until then, the next run adds the missing parts.
 		access.Edition = demoEdition
 		text, err := json.Marshal(access)
 		if err != nil {
@@ -152,7 +152,8 @@ func openDemo(ctx context.Context, in installation, file string) (d openedDemo, 
 	return d, err
 }
 
-// demoLink makes a link that signs in the demo's admin; "" if there is none any more.
+// demoLink makes a link that signs in as the demo's admin. It returns "" if there is no
+// admin any more.
 func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err error) {
 	operator, err := a.Operator(ctx, ws)
 	if err != nil {
@@ -167,8 +168,8 @@ func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err er
 	return "", nil
 }
 
-// reopenDemo reads the file of an earlier run. Without one, or when its key is no
-// longer valid, the principal is the zero one.
+// reopenDemo reads the file of an earlier run. If there is none, or if its key is no
+// longer valid, the principal is zero.
 func reopenDemo(ctx context.Context, a *app.App, file string) (p desk.Principal, access demoAccess, err error) {
 	if access, err = readDemoFile(file); err != nil || access.Key == "" {
 		return p, access, err
@@ -180,7 +181,8 @@ func reopenDemo(ctx context.Context, a *app.App, file string) (p desk.Principal,
 	return p, access, err
 }
 
-// readDemoFile reads what an earlier run has left; the zero access when none has.
+// readDemoFile reads the file of an earlier run. It returns the zero access if there is
+// none.
 func readDemoFile(file string) (access demoAccess, err error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -195,8 +197,8 @@ func readDemoFile(file string) (access demoAccess, err error) {
 	return access, nil
 }
 
-// makeDemo fills a workspace. Every step finds what an earlier run has left, so a
-// run that was cut short is completed by the next.
+// makeDemo fills a workspace. Every step looks for the results of an earlier run, so a
+// run that was interrupted is completed by the next one.
 func makeDemo(ctx context.Context, a *app.App) (p desk.Principal, access demoAccess, err error) {
 	ws, err := demoWorkspace(ctx, a)
 	if err != nil {
@@ -226,15 +228,15 @@ func makeDemo(ctx context.Context, a *app.App) (p desk.Principal, access demoAcc
 	return p, demoAccess{WorkspaceID: ws.String(), Key: key}, errors.Join(append(errs, err)...)
 }
 
-// talkDemo adds what an older release's demo lacks: the channel, people with names in
-// other scripts, and the conversations.
+// talkDemo adds the parts that the demo of an older release lacks: the channel, people
+// with names in other scripts, and the conversations.
 func talkDemo(ctx context.Context, in installation, p desk.Principal, access demoAccess) (desk.Principal, error) {
 	a := in.app
 	channel, err := addDemoChannel(ctx, a, p.Workspace())
 	if err != nil {
 		return p, err
 	}
-	if p, err = a.Access.Authenticate(ctx, access.Key); err != nil { // who was there before the channel does not see it
+	if p, err = a.Access.Authenticate(ctx, access.Key); err != nil { // a principal from before does not see the new channel
 		return p, err
 	}
 	var ops []*desk.Op
@@ -277,8 +279,8 @@ func addDemoMembers(ctx context.Context, a *app.App, operator desk.Principal) er
 	return nil
 }
 
-// demoFirst returns the contact that holds the first person's phone number now. If none
-// does, it creates one, because the curl lines need it.
+// demoFirst returns the contact that has the first person's phone number now. If there
+// is none, it creates one, because the curl lines need it.
 func demoFirst(ctx context.Context, a *app.App, p desk.Principal) (desk.ID, error) {
 	first := demoPerson(0).Write
 	phone := []desk.Identity{{Kind: desk.KindPhone, Value: first.Phone.Value}}
@@ -296,7 +298,8 @@ func demoFirst(ctx context.Context, a *app.App, p desk.Principal) (desk.ID, erro
 	return outcome.Contact.ID, nil
 }
 
-// demoConsole is the link that opens the console signed in; "" if the demo has no admin.
+// demoConsole returns a link that opens the console signed in, or "" if the demo has no
+// admin.
 func demoConsole(base string, d openedDemo) string {
 	if d.token == "" {
 		return ""
@@ -304,9 +307,9 @@ func demoConsole(base string, d openedDemo) string {
 	return signInURL(strings.TrimSuffix(base, "/v1"), d.token)
 }
 
-// demoText is what a person sees: where to go, and four lines to paste. Their captions
-// are pasted too, and to an interactive zsh # begins no comment: they hold nothing that
-// ends a command or opens a quotation.
+// demoText is the text for the user: where to go, and four lines to paste. Their
+// captions are pasted too. In an interactive zsh, # does not begin a comment, so the
+// captions must not contain characters that end a command or open a quotation.
 func demoText(where, base string, d openedDemo) string {
 	first := demoPerson(0).Write
 	digits := first.Phone.Value

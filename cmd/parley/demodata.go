@@ -7,9 +7,9 @@ import (
 	"parley/desk"
 )
 
-// The demo's people are invented, and the same each time. Their e-mails end in
-// .example, which nobody can own, and their phone numbers are of the ranges that
-// the countries keep for films and books, so that none is anybody's.
+// The demo's people are invented, and the same each time. Their e-mails end in .example,
+// which nobody can own. Their phone numbers are from ranges that the countries reserve
+// for films and books, so they belong to nobody.
 
 // demoContacts is how many people there are.
 const demoContacts = 200
@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// demoAttributes are one of each type.
+// demoAttributes has one attribute of each type.
 func demoAttributes() []desk.AttributeInput {
 	attribute := func(key, label string, t desk.AttributeType, options ...string) desk.AttributeInput {
 		in := desk.AttributeInput{Key: key, Label: set(label), Type: set(string(t))}
@@ -53,10 +53,10 @@ func demoAttributes() []desk.AttributeInput {
 	}
 }
 
-// A demoHome is where some of the people live.
+// A demoHome is a place where some of the people live.
 type demoHome struct {
 	first, last []string
-	phone       func(n int) string // of the nth person there; digits
+	phone       func(n int) string // returns the digits of the nth person there
 }
 
 var demoHomes = []demoHome{
@@ -95,7 +95,7 @@ var demoHomes = []demoHome{
 	},
 }
 
-// demoScripts are people whose names are written in other scripts, or are long.
+// demoScripts are people with names that are long or in other scripts.
 var demoScripts = map[int]struct{ name, mailbox string }{
 	19: {"سارة الخطيب", "sara.alkhatib"},
 	20: {"Олена Шевченко", "olena.shevchenko"},
@@ -105,8 +105,8 @@ var demoScripts = map[int]struct{ name, mailbox string }{
 	31: {"Maximiliana Alexandra von Hohenstein-Wittelsbach", "maximiliana.hohenstein"},
 }
 
-// demoOps are the writes that make the people, in the normal forms of desk. The
-// first one holds what the printed curl lines ask for.
+// demoOps returns the writes that make the people, in the normal forms of desk. The
+// printed curl lines use the first person.
 func demoOps() []*desk.Op {
 	ops := make([]*desk.Op, demoContacts)
 	for i := range ops {
@@ -116,7 +116,8 @@ func demoOps() []*desk.Op {
 }
 
 func demoPerson(i int) *desk.Op {
-	// Half of them live in the first country, the others are spread over the rest.
+	// Half of the people live in the first country. The others are spread over the other
+	// countries.
 	at, n := 0, i/2
 	if i%2 == 1 {
 		at, n = 1+n%(len(demoHomes)-1), n/(len(demoHomes)-1)
@@ -171,7 +172,7 @@ func demoPerson(i int) *desk.Op {
 	return &desk.Op{Kind: desk.OpUpsert, Write: w}
 }
 
-// demoValues are a person's attributes; nobody has all of them.
+// demoValues returns a person's attributes. Nobody has all of them.
 func demoValues(i int, company, domain string) []desk.AttributeWrite {
 	text := func(s string) desk.Value { return desk.Value{Kind: desk.StringValue, Text: s} }
 	values := []desk.AttributeWrite{
@@ -190,8 +191,8 @@ func demoValues(i int, company, domain string) []desk.AttributeWrite {
 	return append(values[:leftOut], values[leftOut+1:]...)
 }
 
-// asciiLower spells lower-case names as mailboxes do.
+// asciiLower replaces letters of lower-case names for use in mailboxes.
 var asciiLower = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ß", "ss", "å", "a", "é", "e", "ë", "e")
 
-// set is a field that was sent.
+// set returns a field that was sent.
 func set[T any](v T) desk.Field[T] { return desk.Field[T]{Set: true, Value: v} }

@@ -17,7 +17,7 @@ import (
 	"parley/provider"
 )
 
-// demoChannel is what the demo's sandbox channel is called.
+// demoChannel is the name of the demo's sandbox channel.
 const demoChannel = "demo"
 
 // demoTemplates are in the provider's own form: of each kind that can be sent, and
@@ -26,26 +26,26 @@ const demoChannel = "demo"
 //go:embed demotemplates.json
 var demoTemplates []byte
 
-// demoBindings say what a variable's name does not.
+// demoBindings are the bindings that can't be guessed from a variable's name.
 var demoBindings = []string{
 	"order_confirmation/en_US/1=customer_first_name",
 	"order_confirmation/en_US/3=agent_first_name",
 	"autumn_sale/en_US/1=customer_first_name",
 }
 
-// A demoLine is one thing that happens in a conversation: one of the fields says which.
+// A demoLine is one event of a conversation. The field that is set gives its kind.
 type demoLine struct {
 	template, language string
 	values             []string
 	said               string
-	photo              string   // the person sends one, with these words
+	photo              string   // the person sends a photo with this text
 	chosen             string   // the person taps this button of the message before
 	reaction           string   // of the person, to the message before
-	answered           string   // by the member who holds it
+	answered           string   // the holder of the conversation answers this
 	quoting            bool     // the answer quotes the message before
-	buttons            []string // of the answer
-	noted              string   // by the same member
-	read               bool     // somebody has read it, without an answer
+	buttons            []string // buttons of the answer
+	noted              string   // the same member writes this note
+	read               bool     // a member has read the conversation without answering
 }
 
 func says(text string) demoLine { return demoLine{said: text} }
@@ -60,12 +60,12 @@ func answers(text string, buttons ...string) demoLine {
 
 func notes(text string) demoLine { return demoLine{noted: text} }
 
-// A demoTalk is one person's conversation. It is the owner's, unless it is given to
-// somebody else; only one in which the person writes can be given or closed, and only one of
-// the last day can be answered.
+// A demoTalk is the conversation of one person. It is assigned to the contact's owner,
+// unless given names another member. Only a conversation in which the person writes can
+// be given away or closed, and only one of the last day can be answered.
 type demoTalk struct {
 	person  int
-	edition int           // the edition of the demo in which it is new; 0: the second
+	edition int           // the edition of the demo that added it; 0: the second
 	ago     time.Duration // when it began
 	lines   []demoLine
 	given   string
@@ -107,7 +107,7 @@ var demoTalks = []demoTalk{
 		says("Hello! I ordered the large walnut bookcase for the library in Regensburg, and the driver says that it does not fit through the door of the north tower. " +
 			"Is there a version that comes in two parts? The one I mean is https://shop.parley.example/furniture/bookcases/walnut-large?colour=dark&height=240 and I need two of them."),
 	}},
-	{person: 9, ago: 22 * time.Hour, lines: []demoLine{ // to whom the sandbox can't deliver
+	{person: 9, ago: 22 * time.Hour, lines: []demoLine{ // the sandbox can't deliver to this person
 		sends("order_confirmation", "en_US", "A-1023", "Matilda", "a pair of boots", "Tomás"),
 	}},
 	{person: 27, edition: 3, ago: 5 * time.Hour, lines: []demoLine{
@@ -160,14 +160,14 @@ var demoTalks = []demoTalk{
 	}},
 }
 
-// addDemoChannel adds the channel with its templates and bindings, all of which may
-// be there from a run that was cut short.
+// addDemoChannel adds the channel with its templates and bindings. Parts of them may
+// exist already, from a run that was interrupted.
 func addDemoChannel(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error) {
 	id, err := demoChannelID(ctx, a, ws)
 	if err != nil {
 		return id, err
 	}
-	operator, err := a.Operator(ctx, ws) // who sees the channel
+	operator, err := a.Operator(ctx, ws) // the operator can see the channel
 	if err != nil {
 		return id, err
 	}
@@ -209,10 +209,10 @@ func demoChannelID(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error)
 	return added.Channel.ID, nil
 }
 
-// holdDemoTalks lets the conversations happen that an edition lacks, at times in the last
-// days. Each message has a key of its own, the same in each run, so that none is there
-// twice. One that a run which was cut short has left on its way is left alone: nobody
-// would answer for it soon.
+// holdDemoTalks creates the conversations that an edition lacks, at times in the last
+// days. Each message has its own key, the same in each run, so that no message is
+// created twice. If an interrupted run has left a send unsettled, this message is skipped,
+// because its outcome would not be known soon.
 func holdDemoTalks(ctx context.Context, in installation, p desk.Principal, channel desk.ID, edition int) error {
 	operator, err := in.app.Operator(ctx, p.Workspace())
 	if err != nil {
@@ -252,8 +252,8 @@ func holdDemoTalks(ctx context.Context, in installation, p desk.Principal, chann
 	return nil
 }
 
-// demoSnippets are the saved replies of the demo, by shortcut. They came with its third
-// edition.
+// demoSnippets are the saved replies of the demo, by shortcut. The third edition added
+// them.
 var demoSnippets = map[string]string{
 	"hi":       "Hello {{customer_first_name}}, this is {{agent_first_name}}. How can I help?",
 	"delivery": "We deliver from Monday to Saturday, and you get a message with the hour on the day before.",
@@ -261,8 +261,8 @@ var demoSnippets = map[string]string{
 	"thanks":   "Thank you, {{customer_first_name}}! Have a good day.",
 }
 
-// A demoClock is in the past. It moves on with the conversations, and a little with each
-// look.
+// A demoClock is in the past. It advances with the conversations, and a little with each
+// reading.
 type demoClock struct {
 	mu sync.Mutex
 	at time.Time
@@ -317,7 +317,8 @@ func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p desk.Prin
 	return err
 }
 
-// simulateDemoLine lets a person send a photo, tap a button, or react to the message before.
+// simulateDemoLine lets a person send a photo, tap a button, or react to the previous
+// message.
 func simulateDemoLine(ctx context.Context, a *app.App, p desk.Principal, channel desk.ID, m app.Simulated, line demoLine, c *desk.Conversation) (*desk.Conversation, error) {
 	operator, err := a.Operator(ctx, p.Workspace())
 	if err != nil {
@@ -341,7 +342,7 @@ func simulateDemoLine(ctx context.Context, a *app.App, p desk.Principal, channel
 	return c, nil
 }
 
-// newestOf is the newest message of a conversation.
+// newestOf returns the newest message of a conversation.
 func newestOf(ctx context.Context, a *app.App, p desk.Principal, c *desk.Conversation) (*desk.Message, error) {
 	list, _, err := a.Messages(ctx, p, c.ID, "", 1)
 	if err == nil && len(list) == 0 {
@@ -353,7 +354,8 @@ func newestOf(ctx context.Context, a *app.App, p desk.Principal, c *desk.Convers
 	return list[0], nil
 }
 
-// speaker is who answers in a conversation: to whom it is given, or the contact's owner.
+// speaker returns the member who answers in a conversation: the assignee, or the
+// contact's owner.
 func (t *demoTalk) speaker() desk.Field[desk.Reference] {
 	if t.given != "" {
 		return set(desk.ReferTo(t.given))
@@ -377,7 +379,7 @@ func answerDemoTalk(ctx context.Context, a *app.App, p desk.Principal, c *desk.C
 	return err
 }
 
-// noteDemoTalk adds a note, unless a run that was cut short has done so.
+// noteDemoTalk adds a note, unless an interrupted run has added it already.
 func noteDemoTalk(ctx context.Context, a *app.App, p desk.Principal, c *desk.Conversation, text string, talk demoTalk) error {
 	list, _, err := a.Notes(ctx, p, c.ID, "", 1)
 	if err != nil || len(list) > 0 {
@@ -387,7 +389,7 @@ func noteDemoTalk(ctx context.Context, a *app.App, p desk.Principal, c *desk.Con
 	return err
 }
 
-// demoPhoto draws a print: the sun over the sea, and a boat.
+// demoPhoto draws a picture: the sun over the sea, and a boat.
 func demoPhoto() []byte {
 	const w, h = 320, 240
 	m := image.NewRGBA(image.Rect(0, 0, w, h))
@@ -410,7 +412,7 @@ func demoPhoto() []byte {
 		}
 	}
 	var b bytes.Buffer
-	_ = png.Encode(&b, m) // to memory
+	_ = png.Encode(&b, m) // writing to memory does not fail
 	return b.Bytes()
 }
 

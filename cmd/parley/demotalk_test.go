@@ -70,7 +70,7 @@ func TestDemoTalks(t *testing.T) {
 			if _, err := template.Values(desk.TemplateValues{List: line.values}); err != nil {
 				t.Errorf("person %d: %v", talk.person, err)
 			}
-			// Whoever is called by name is called by their own.
+			// A variable that is bound to the contact's name must have the recipient's name.
 			for i, v := range template.Variables {
 				b := (&desk.Channel{Bindings: demoPlaces(t)}).Binds(template)[i]
 				if hint, ok := desk.HintValues(nil, who.Name.Value, desk.FromContact)[b]; ok && hint.Value != line.values[i] {

@@ -26,7 +26,7 @@ type eventsTailCmd struct {
 	NoFollow  bool       `help:"End at the newest event."`
 }
 
-// eventTypes are a flag's comma-separated list.
+// eventTypes are a flag's list, separated by commas.
 type eventTypes struct {
 	words  []string
 	filter desk.EventFilter
@@ -104,8 +104,8 @@ func (c *eventsTailCmd) tail(ctx context.Context, s *session, a *app.App, p desk
 	}
 }
 
-// look looks for the events of other processes each second. An error ends the follower's
-// next read, too, so it need not be returned here.
+// look checks for events of other processes each second. Its error need not be returned
+// here, because the follower's next read fails too.
 func look(ctx context.Context, a *app.App) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -132,7 +132,7 @@ func (s *session) printEvents(page *feed.Page) error {
 	return nil
 }
 
-// eventLine is an event for people.
+// eventLine formats an event for people.
 func eventLine(page *feed.Page, e *desk.FeedEvent) string {
 	subject := e.Key
 	if subject == "" {

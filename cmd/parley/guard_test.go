@@ -21,7 +21,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names is a resolver of which every name has the address that is stored.
+// names returns a resolver that resolves every name to the address in at.
 func names(t *testing.T, at *atomic.Value) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -58,7 +58,8 @@ func names(t *testing.T, at *atomic.Value) *net.Resolver {
 	}}
 }
 
-// graph serves, at an address, the record of a file whose URL is url, and the file.
+// graph serves, at an address, the record of a file, and the file itself. The record has
+// the file's URL.
 func graph(t *testing.T, at string, url func() string, calls *atomic.Int32) (port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", at)
@@ -84,9 +85,10 @@ func graph(t *testing.T, at string, url func() string, calls *atomic.Int32) (por
 	return port
 }
 
-// TestGuard: a tenant's address, the redirects of what answers there and the addresses of its
-// files are reached only where webhooks may go, whatever a name's address is by then. The
-// operator's address is free.
+// TestGuard: an address that a tenant sets, redirects of the server there, and the
+// addresses of its files are reached only where webhooks may go. It does not help to
+// change a name's address in between. Addresses that the operator sets are not
+// restricted.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	var good, bad atomic.Int32
@@ -112,7 +114,7 @@ func TestGuard(t *testing.T) {
 	for _, test := range []struct {
 		name, base string
 		by         desk.Setter
-		before     bool // the flag is not set
+		before     bool // without the flag
 		file       string
 		turn       bool
 		want       string

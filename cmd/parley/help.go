@@ -16,7 +16,7 @@ func (*helpCmd) Help() string {
 	return examples(`parley help`, `parley help key`, `parley help key create`)
 }
 
-// Run explains a command, as --help after it does.
+// Run explains a command, like the flag --help.
 func (c *helpCmd) Run(k *kong.Kong, s *session) error {
 	about, err := kong.Trace(k, c.Command)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *helpCmd) Run(k *kong.Kong, s *session) error {
 	}{text.String()}, "%s", block(text.String()))
 }
 
-// printHelp is kong's help, but for flags of which one must be chosen.
+// printHelp prints kong's help, with changes for flags of which one must be chosen.
 func printHelp(options kong.HelpOptions, c *kong.Context) error {
 	usage := c.Model.Summary()
 	if chosen := c.Selected(); chosen != nil {
@@ -51,7 +51,7 @@ func printHelp(options kong.HelpOptions, c *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, c)
 }
 
-// choices lists the flags of a command of which just one must be given, as its
+// choices lists the flags of a command of which exactly one must be given, as the
 // summary shows them.
 func choices(command *kong.Node) map[string][]string {
 	groups := map[string][]string{}
@@ -68,10 +68,10 @@ func choices(command *kong.Node) map[string][]string {
 // A command's detailed help is written as a Go comment is: paragraphs, and indented
 // lines that are kept as they are.
 
-// examples words a command's examples, one command a line.
+// examples formats a command's examples, one command on each line.
 func examples(lines ...string) string { return "Examples:\n\n" + indented(lines...) }
 
 func indented(lines ...string) string { return "\t" + strings.Join(lines, "\n\t") }
 
-// paragraphs puts what a detailed help consists of one below the other.
+// paragraphs joins the parts of a detailed help.
 func paragraphs(parts ...string) string { return strings.Join(parts, "\n\n") }

@@ -19,7 +19,7 @@ type keyCmd struct {
 	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key for good, from the next request on."`
 }
 
-// permissions are a flag's "all" or comma-separated list, as it was given.
+// permissions are a flag's value: "all", or a list separated by commas.
 type permissions string
 
 func (p *permissions) UnmarshalText(text []byte) error {
@@ -28,7 +28,7 @@ func (p *permissions) UnmarshalText(text []byte) error {
 	return plain(err)
 }
 
-// plain takes the machine's name off an error that is shown to a person.
+// plain removes the internal prefix from an error that is shown to a person.
 func plain(err error) error {
 	var e *desk.Error
 	if errors.As(err, &e) {
@@ -37,10 +37,10 @@ func plain(err error) error {
 	return err
 }
 
-// An expiry is a flag's time from now; 0 means never.
+// An expiry is a flag's duration from now; 0 means never.
 type expiry time.Duration
 
-// maxExpiry keeps the moment of expiry a date that everybody can write.
+// maxExpiry keeps the year of the expiry at four digits.
 const maxExpiry = 100 * 365 * 24 * time.Hour
 
 func (e *expiry) UnmarshalText(text []byte) error {
@@ -79,7 +79,7 @@ func recordOfKey(k *desk.APIKey, uses map[desk.ID]desk.Time) keyRecord {
 	return keyRecord{k.ID.String(), k.Name, k.Permissions, k.CreatedAt.String(), momentOf(k.ExpiresAt), momentOf(k.RevokedAt), momentOf(uses[k.ID])}
 }
 
-// permissionsText is the short form for people.
+// permissionsText lists permissions in short form for people.
 func permissionsText(list []desk.Permission) string {
 	if len(list) == len(desk.Permissions) {
 		return "all"
@@ -172,7 +172,7 @@ func (*keyEditCmd) Help() string {
 	)
 }
 
-// Validate refuses an edit of nothing.
+// Validate refuses an edit without a change.
 func (c *keyEditCmd) Validate() error {
 	if c.Name == nil && c.Permissions == nil && c.Expires == nil {
 		return errors.New("nothing to change: give --name, --permissions or --expires")

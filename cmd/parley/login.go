@@ -49,5 +49,5 @@ func (c *loginLinkCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// signInURL is the address of a sign-in link.
+// signInURL returns the address of a sign-in link.
 func signInURL(root, token string) string { return root + "/sign-in/" + token }

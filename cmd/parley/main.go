@@ -2,7 +2,7 @@
 // commands. Only this package reads flags, environment and signals.
 //
 //	main.go        the list of commands, exit codes, the line that reports an error
-//	session.go     what all commands share: opening the installation, printing results
+//	session.go     shared by all commands: opening the installation, printing results
 //	serve.go       parley serve, and running a server
 //	demo.go        parley demo: a filled workspace to look at
 //	demodata.go    the invented people in it
@@ -27,8 +27,8 @@
 //	words.go       how errors name flags and commands
 //	help.go        parley help
 //
-// A command answers on standard output, logs on standard error, and exits 0 when
-// it is done, 1 when it failed, 2 when it was called wrongly.
+// A command prints its result on standard output and logs on standard error. It exits
+// with 0 if it succeeded, 1 if it failed, and 2 if it was called wrongly.
 package main
 
 import (
@@ -78,8 +78,8 @@ type cli struct {
 }
 
 func main() {
-	// parley has a logger of its own. net/http's client writes to the standard one, with
-	// bytes that a receiver of webhooks sent unasked: they may be personal data.
+	// parley has its own logger. net/http's client writes to the standard one, including
+	// bytes that a receiver of webhooks sent unasked. They may be personal data.
 	log.SetOutput(io.Discard)
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -119,8 +119,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// typedIn returns which shared flags the arguments hold. A flag set by the environment
-// does not count.
+// typedIn returns which shared flags are in the arguments. Flags that are set by the
+// environment do not count.
 func typedIn(chosen *kong.Context) (t typed) {
 	for _, part := range chosen.Path {
 		if part.Flag != nil {
@@ -131,12 +131,12 @@ func typedIn(chosen *kong.Context) (t typed) {
 	return t
 }
 
-// A usageError is a wrong call that the flag parser can't detect.
+// A usageError is a usage mistake that the flag parser can't detect.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// sentence words an error for the operator, on one line. Unlike an API's client,
+// sentence describes an error for the operator, on one line. Unlike a client of the API,
 // the operator is told the cause.
 func sentence(err error) string {
 	text := err.Error()
@@ -151,6 +151,6 @@ func sentence(err error) string {
 	for line := range strings.Lines(text) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
-	// The error of a database that can't be reached has a line with TLS and one without.
+	// The error of an unreachable database has two lines, one with TLS and one without.
 	return printable(strings.ReplaceAll(strings.Join(slices.Compact(lines), "; "), ":; ", ": "))
 }

@@ -14,8 +14,8 @@ import (
 	"parley/web"
 )
 
-// keyEnv holds the assistant's API key. It has no flag: others could read it in the list
-// of processes.
+// keyEnv is the variable with the assistant's API key. There is no flag for it, because
+// other users could read it in the list of processes.
 const keyEnv = "PARLEY_API_KEY"
 
 type mcpCmd struct{}
@@ -30,7 +30,8 @@ func (*mcpCmd) Help() string {
 	))
 }
 
-// Run serves one assistant until its side closes, or a signal comes.
+// Run serves one assistant until the assistant closes the connection, or a signal
+// arrives.
 func (*mcpCmd) Run(ctx context.Context, s *session) error {
 	key := os.Getenv(keyEnv)
 	if key == "" {
@@ -51,13 +52,13 @@ func (*mcpCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		err = assistant.Run(ctx, s.stdin, s.stdout)
-		in.app.Drain() // calls that wait for another one's send end now
+		in.app.Drain() // ends calls that wait for the send of another call
 		in.app.Close()
 		if err := in.app.Access.StoreKeyUses(context.WithoutCancel(ctx)); err != nil {
 			log.WarnContext(ctx, "when the key was last used is not stored", "err", err)
 		}
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return nil // told to stop
+			return nil // stopped by a signal
 		}
 		return err
 	})

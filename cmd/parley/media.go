@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 )
 
-// An age is a flag's time, such as 365d or 720h; 0 means for ever.
+// An age is a flag's duration, such as 365d or 720h; 0 means for ever.
 type age time.Duration
 
 func (a *age) UnmarshalText(text []byte) error {
@@ -35,7 +35,7 @@ type mediaRecord struct {
 	SHA256    *string `json:"sha256"`
 	Status    string  `json:"status"`
 	Reason    *string `json:"reason"`
-	ContactID *string `json:"contact_id"` // who sent it; null: an upload
+	ContactID *string `json:"contact_id"` // the sender; null: the file is an upload
 	CreatedAt string  `json:"created_at"`
 }
 

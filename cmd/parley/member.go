@@ -38,7 +38,7 @@ func recordOfMember(m *desk.Member) memberRecord {
 	return memberRecord{m.ID.String(), m.Name, m.Email, string(m.Role), !m.Away}
 }
 
-// awayText says for people that a member is away.
+// awayText says that a member is away.
 func awayText(m *desk.Member) string {
 	if m.Away {
 		return ", away"
@@ -123,7 +123,7 @@ func (*memberEditCmd) Help() string {
 	)
 }
 
-// Validate refuses an edit of nothing.
+// Validate refuses an edit without a change.
 func (c *memberEditCmd) Validate() error {
 	if c.Name == nil && c.Email == nil && c.Role == nil && c.Available == nil {
 		return errors.New("nothing to change: give --name, --email, --role or --available")

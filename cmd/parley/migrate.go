@@ -64,10 +64,10 @@ func (*migrateCmd) Help() string {
 	)
 }
 
-// migrationBatch is how many rows are copied, or compared, at a time.
+// migrationBatch is how many rows are copied, or compared, in one step.
 const migrationBatch = 2000
 
-// A migratedTable is what became of one.
+// A migratedTable has the number of rows of a copied table.
 type migratedTable struct {
 	Name string `json:"name"`
 	Rows int    `json:"rows"`
@@ -114,10 +114,10 @@ PARLEY_SECRET_KEY, or as the file secret.key in their data directory.
 type migration struct {
 	from, to config.Storage
 	batch    int
-	step     func(doing, table string, rows int) // told of each batch
+	step     func(doing, table string, rows int) // called after each batch
 }
 
-// run returns what was copied, and the fingerprint of the secret key.
+// run returns the copied tables, and the fingerprint of the secret key.
 func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprint string, err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -183,7 +183,7 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 	return tables, fingerprint, err
 }
 
-// copy goes on after the last row that an earlier run has stored.
+// copy continues after the last row that an earlier run has stored.
 func (m *migration) copy(ctx context.Context, t sqlite.Table, source *sqlite.Export, target *postgres.Import) error {
 	last, err := target.Last(ctx, postgres.Table(t))
 	if err != nil {
@@ -202,8 +202,8 @@ func (m *migration) copy(ctx context.Context, t sqlite.Table, source *sqlite.Exp
 	}
 }
 
-// copyContent copies the content of files that is not copied yet, and reads all of it
-// again on the other side.
+// copyContent copies the content of files that is not copied yet. Then it reads all
+// content on the other side again, to check it.
 func (m *migration) copyContent(ctx context.Context, from *sqlite.Store, source *sqlite.Export, target *postgres.Import) error {
 	at := slices.IndexFunc(sqlite.Tables(), func(t sqlite.Table) bool { return t.Name == "media_contents" })
 	t := sqlite.Tables()[at]
@@ -216,7 +216,7 @@ func (m *migration) copyContent(ctx context.Context, from *sqlite.Store, source 
 			ws, sum, unused := row[0].([]byte), row[1].([]byte), row[3] != int64(0)
 			err := target.PutContent(ctx, ws, sum, func() (io.ReadCloser, error) { return from.Content(ws, sum) })
 			if unused && desk.IsType(err, desk.NotFound) {
-				continue // it is being deleted
+				continue // the content is being deleted
 			}
 			if err == nil {
 				err = target.CheckContent(ctx, ws, sum)
@@ -231,7 +231,8 @@ func (m *migration) copyContent(ctx context.Context, from *sqlite.Store, source 
 	}
 }
 
-// compare reads the table on both sides, and returns how many rows each has.
+// compare reads the table on both sides, compares the sums, and returns how many rows
+// the table has.
 func (m *migration) compare(ctx context.Context, t sqlite.Table, source *sqlite.Export, target *postgres.Import) (int, error) {
 	theirs, ours := newDigest(), newDigest()
 	for last := []any(nil); ; {
@@ -274,8 +275,8 @@ type digest struct {
 
 func newDigest() *digest { return &digest{Hash: sha256.New()} }
 
-// add writes each value as its kind, its length and its bytes, so that no two rows are
-// the same bytes.
+// add writes each value as its kind, its length and its bytes, so that different rows
+// never have the same bytes.
 func (d *digest) add(row []any) {
 	d.rows++
 	for _, value := range row {
@@ -290,21 +291,22 @@ func (d *digest) add(row []any) {
 		case []byte:
 			kind, content = 'b', v
 		}
-		// A hash takes everything.
+		// A hash's Write never fails.
 		_, _ = d.Write(binary.BigEndian.AppendUint64([]byte{kind}, uint64(len(content))))
 		_, _ = d.Write(content)
 	}
 }
 
-// A progress shows how far a copy is: on a terminal as one line, else as a line now and
-// then.
+// A progress shows how far a copy is: as one line on a terminal, otherwise as a new line
+// now and then.
 type progress struct {
 	to    io.Writer
 	last  time.Time
 	shown int // length of the line on the terminal
 }
 
-// progressEvery is how often it shows something. A copy that is done sooner says nothing.
+// progressEvery is how often the progress is shown. A copy that takes less time shows
+// none.
 const progressEvery = time.Second
 
 func (p *progress) show(doing, table string, rows int) {
@@ -314,7 +316,7 @@ func (p *progress) show(doing, table string, rows int) {
 	p.last = time.Now()
 	line := fmt.Sprintf("%s: %s %d rows", table, doing, rows)
 	if !isTerminal(p.to) {
-		_, _ = fmt.Fprintln(p.to, line) // a log that can't be written stops no copy
+		_, _ = fmt.Fprintln(p.to, line) // a failure to write the progress does not stop the copy
 		return
 	}
 	p.clear()

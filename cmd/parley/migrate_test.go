@@ -29,7 +29,8 @@ import (
 // A migrationTest is an installation in a directory and a database to copy it to.
 type migrationTest struct{ dir, database string }
 
-// newMigrationTest makes an installation with so many workspaces, each with a key.
+// newMigrationTest makes an installation with the given number of workspaces, each with
+// a key.
 func newMigrationTest(t *testing.T, workspaces int) migrationTest {
 	t.Helper()
 	m := migrationTest{filepath.Join(t.TempDir(), "data"), pgtest.Database(t)}
@@ -46,7 +47,7 @@ func newMigrationTest(t *testing.T, workspaces int) migrationTest {
 	return m
 }
 
-// parley runs a command on the directory and returns what it says.
+// parley runs a command on the directory and returns its output.
 func (m migrationTest) parley(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -62,7 +63,8 @@ func (m migrationTest) migrate(t *testing.T, code int) string {
 	return m.parley(t, code, "migrate", "--from", "sqlite:"+m.dir, "--to", m.database)
 }
 
-// stopAfter copies batches of two rows and is interrupted after so many.
+// stopAfter copies batches of two rows and is interrupted after the given number of
+// batches.
 func (m migrationTest) stopAfter(t *testing.T, batches int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +80,7 @@ func (m migrationTest) stopAfter(t *testing.T, batches int) {
 	}
 }
 
-// ask returns what a statement on the target answers in its only column.
+// ask returns the only column of a statement's rows in the target.
 func (m migrationTest) ask(t *testing.T, sql string) []string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), m.database)
@@ -106,7 +108,7 @@ func wantWords(t *testing.T, text string, words ...string) {
 	}
 }
 
-// Wherever the copy is interrupted, it goes on from there.
+// TestMigrateResumes: wherever the copy is interrupted, the next run continues there.
 func TestMigrateResumes(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 7)
@@ -135,7 +137,7 @@ func TestMigrateResumes(t *testing.T) {
 	}
 }
 
-// A callback may have megabytes.
+// TestMigrateLargeRows: a callback may have megabytes.
 func TestMigrateLargeRows(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
@@ -167,7 +169,7 @@ func TestMigrateLargeRows(t *testing.T) {
 	}
 }
 
-// Webhooks go on where they are, with their secrets.
+// TestMigrateWebhooks: webhooks continue at their cursors, with their secrets.
 func TestMigrateWebhooks(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
@@ -205,8 +207,8 @@ func TestMigrateWebhooks(t *testing.T) {
 	wantWords(t, copied("webhook", "rotate", added.ID), `"secret":"whsec_`)
 }
 
-// Contacts that have shared an identity since the first release share it in the copy, too:
-// each is found by its own spelling.
+// TestMigrateShared: contacts that have shared an identity since the first release also
+// share it in the copy. Each is found by its own spelling.
 func TestMigrateShared(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
@@ -222,7 +224,7 @@ func TestMigrateShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.ExecContext(t.Context(), `UPDATE claim_rules SET rules = 'of before'`); err != nil { // the next start makes their claims
+	if _, err := db.ExecContext(t.Context(), `UPDATE claim_rules SET rules = 'of before'`); err != nil { // so that the next start rebuilds their claims
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -360,7 +362,7 @@ func TestMigrateRefuses(t *testing.T) {
 	})
 }
 
-// Rows that look alike have different sums.
+// TestDigest: rows that look alike have different sums.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -384,7 +386,7 @@ func TestProgress(t *testing.T) {
 	var log bytes.Buffer
 	p := &progress{to: &log}
 	p.show("copied", "contacts", 2000)
-	p.show("copied", "contacts", 4000) // too soon
+	p.show("copied", "contacts", 4000) // too early to be shown
 	p.clear()
 	if got, want := log.String(), "contacts: copied 2000 rows\n"; got != want {
 		t.Errorf("it writes %q, want %q", got, want)

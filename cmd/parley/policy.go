@@ -16,13 +16,13 @@ type policyCmd struct {
 	Clear policyClearCmd `cmd:"" help:"Remove the reply policy of a workspace, or a channel's own."`
 }
 
-// policyFlags name what a policy belongs to.
+// policyFlags name the workspace or channel of a policy.
 type policyFlags struct {
 	Workspace string  `help:"The workspace's id." required:"" placeholder:"ID"`
 	Channel   *string `help:"The id of a channel of the workspace; without it, the workspace's own policy." placeholder:"ID"`
 }
 
-// on runs f on the workspace and the channel, the zero id without one.
+// on runs f with the workspace and the channel, which is zero if none is named.
 func (c *policyFlags) on(ctx context.Context, s *session, f func(a *app.App, p desk.Principal, channel desk.ID) error) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		channel := desk.ID{}
@@ -38,13 +38,13 @@ func (c *policyFlags) on(ctx context.Context, s *session, f func(a *app.App, p d
 // A policyRecord is a policy as the API shows it.
 type policyRecord struct{ policy *desk.Policy }
 
-// MarshalJSON is the API's record.
+// MarshalJSON returns the record of the API.
 func (r policyRecord) MarshalJSON() ([]byte, error) { return api.Policy(r.policy), nil }
 
-// lines are a text of several lines, whose values are printable already.
+// lines is a text of several lines whose values are already printable.
 type lines string
 
-// text is the policy for people.
+// text describes the policy for people.
 func (r policyRecord) text(s *desk.Settings) lines {
 	p := r.policy
 	if p == nil {
@@ -64,7 +64,7 @@ func (r policyRecord) text(s *desk.Settings) lines {
 	} else {
 		names := make([]string, len(a.Members))
 		for i, id := range a.Members {
-			names[i] = id.String() // of somebody who was added meanwhile
+			names[i] = id.String() // a member who was added meanwhile
 			if m := s.Member(id); m != nil {
 				names[i] = printable(m.Name)
 			}
@@ -159,7 +159,7 @@ const policyExample = `{"assign": {"mode": "least_open", "members": ["nora@acme.
   "exceptions": [{"date": "2026-12-31", "open": []}]},
  "auto_reply": {"away": "We are back at nine.", "queued": null, "every_hours": 12, "when_held": false}}`
 
-// Help shows a whole policy, and examples.
+// Help shows a complete policy, and examples.
 func (*policySetCmd) Help() string {
 	return paragraphs("A file holds one policy, which replaces the one before as a whole; a part that is left out is off. This is a whole one:",
 		indented(strings.Split(policyExample, "\n")...),

@@ -52,7 +52,7 @@ func (*sandboxInboundCmd) Help() string {
 		))
 }
 
-// Validate refuses flags that do not go together.
+// Validate refuses flags that can't be combined.
 func (c *sandboxInboundCmd) Validate() error {
 	switch {
 	case c.Text == "" && c.File == "" && c.Reaction == nil && c.Choice == "":
@@ -75,7 +75,7 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }() // it was only read
+		defer func() { _ = file.Close() }() // the file was only read
 		in.File = &app.SimulatedFile{Name: filepath.Base(c.File), Type: c.Type, Fault: c.Fault, Content: file}
 		if c.Type == "" {
 			in.File.Type = mime.TypeByExtension(filepath.Ext(c.File))
@@ -113,7 +113,7 @@ func (c *sandboxInboundCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// optText says what a stop word or a start word does.
+// optText describes the effect of a stop word or a start word.
 func (c *sandboxInboundCmd) optText() string {
 	if c.Echo {
 		return ""

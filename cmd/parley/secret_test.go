@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSecretFrom: a mistake is told with the flag and the variable, but what may be the
-// secret itself, pasted in the place of the variable's name, is not shown.
+// TestSecretFrom: an error names the flag and the variable. It does not show a value
+// that may be the secret itself, pasted in place of the variable's name.
 func TestSecretFrom(t *testing.T) {
 	t.Setenv("WA_EMPTY", "")
 	t.Setenv("WA_BROKEN", "EAAG\nsecret")

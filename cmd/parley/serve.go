@@ -35,7 +35,7 @@ func (a *address) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A publicURL is a flag's URL without a closing slash.
+// A publicURL is a flag's URL without a slash at the end.
 type publicURL string
 
 func (u *publicURL) UnmarshalText(text []byte) error {
@@ -60,7 +60,7 @@ type serveCmd struct {
 	deliverFlags `embed:""`
 }
 
-// roomFlags say how much room files have.
+// roomFlags limit the room for files.
 type roomFlags struct {
 	MediaPerWorkspace int64 `help:"How many bytes the files of a workspace may have; 0 means no limit; by default ${default}, which is 20 GiB." name:"media-per-workspace" placeholder:"BYTES" default:"${mediaPerWorkspace}"`
 	KeepFree          int64 `help:"How many bytes stay free on the file system that has the files, at most a twentieth of it: with less, no file is stored; by default ${default}, which is 1 GiB." name:"keep-free" placeholder:"BYTES" default:"${keepFree}"`
@@ -76,7 +76,7 @@ func (*serveCmd) Help() string {
 	)
 }
 
-// Validate refuses numbers below zero.
+// Validate refuses negative numbers.
 func (c *serveCmd) Validate() error {
 	if c.DrainWait < 0 {
 		return errors.New("--drain-wait: give a time of 0s or more")
@@ -103,7 +103,7 @@ func (c *serveCmd) Validate() error {
 func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	return s.serve(ctx, c, func(_ installation, base string) error {
 		if !s.flags.JSON {
-			return nil // the log says it
+			return nil // the log has this address
 		}
 		return s.answer(struct {
 			BaseURL string `json:"base_url"`
@@ -111,8 +111,9 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// stopSignals tell the server to stop. SIGHUP is one of them, unless the server was
-// started with SIGHUP ignored (nohup): then it must outlive its terminal.
+// stopSignals returns the signals that stop the server. SIGHUP is one of them, unless
+// the server was started with SIGHUP ignored (nohup): then it must go on when its
+// terminal closes.
 func stopSignals() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -121,15 +122,15 @@ func stopSignals() []os.Signal {
 	return list
 }
 
-// serve serves the installation until it is told to stop. ready is called
-// with the base URL of the API before the first request is taken.
+// serve serves the installation until it is told to stop. ready is called with the base
+// URL of the API before the first request is accepted.
 func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installation, base string) error) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	defer func() {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			err = nil // told to stop while it was starting
+			err = nil // it was stopped while it was starting
 		}
 	}()
 
@@ -144,12 +145,13 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	handler := logs.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
 	defer handler.Flush()
 	log := slog.New(handler)
-	// First of all, so that an address that can't be had leaves no installation behind.
+	// The listener comes first: if the address is not free, no installation must be left
+	// behind.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --listen, whose port 0 picks a free one", err)
 	}
-	defer func() { _ = listener.Close() }() // which the server has closed already, if it came to serve
+	defer func() { _ = listener.Close() }() // the server has closed it already, if it was started
 	fresh := errors.Is(exists(ctx, storage), fs.ErrNotExist)
 	tuneGC(storage)
 	if err := makeDir(storage); err != nil {
@@ -193,7 +195,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 		log.InfoContext(ctx, "a new installation was created: API keys of other installations are refused", "place", storage.String())
 	}
 
-	// Background work outlives the signal: requests are still finished.
+	// Background work goes on after the signal, because requests are still finished.
 	background, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
 	group, ctx := errgroup.WithContext(ctx)
@@ -212,8 +214,9 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	return err
 }
 
-// lock prevents a second server on a SQLite database. Each would count requests on its
-// own, and a second one is always a mistake. Servers may share a PostgreSQL database.
+// lock prevents a second server on a SQLite database. Each server would count requests
+// on its own, and starting a second one is always a mistake. Servers may share a
+// PostgreSQL database.
 func lock(storage config.Storage) (unlock func() error, err error) {
 	if storage.URL != "" {
 		return func() error { return nil }, nil
@@ -229,11 +232,11 @@ func lock(storage config.Storage) (unlock func() error, err error) {
 	return file.Close, nil
 }
 
-// How a server trades memory for CPU. The heap may grow to four times what is in use
-// before it is collected. Above memoryLimit, in bytes, the collector works harder and
+// How a server trades memory for CPU. The heap may grow to four times the memory in use
+// before it is collected. Above memoryLimit (in bytes), the collector works harder and
 // may use half the CPU, so the process does not stay large after many large batches.
-// SQLite's page caches are not in this heap. With PostgreSQL there are none, so the heap
-// may be larger.
+// SQLite's page caches are not in this heap. With PostgreSQL there are no such caches,
+// so the heap may be larger.
 const (
 	gcPercent   = 300
 	memoryLimit = 160 << 20

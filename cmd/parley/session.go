@@ -33,7 +33,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// shared are the flags that every command takes.
+// shared are the flags of every command.
 type shared struct {
 	Data     string `help:"The data directory, by default ${default}." placeholder:"DIR" default:"./parley-data" env:"PARLEY_DATA"`
 	Database string `help:"The URL of a PostgreSQL database; without it, the database is SQLite in the data directory." placeholder:"URL" env:"PARLEY_DATABASE_URL"`
@@ -53,9 +53,9 @@ type session struct {
 // typed says which shared flags are on the command line, not in the environment.
 type typed struct{ data, database bool }
 
-// command returns a command line for the operator to run next. It repeats the flags that
-// say where the data is, so that it uses the same installation. A password in the
-// database's URL becomes PASSWORD, because the output may be kept in a log.
+// command returns a command line that the operator can run next. It repeats the flags
+// that say where the data is, so that it uses the same installation. A password in the
+// database's URL is replaced by PASSWORD, because the output may end up in a log.
 func (s *session) command(format string, args ...any) string {
 	line := "parley " + fmt.Sprintf(format, args...)
 	if s.typed.data {
@@ -67,8 +67,8 @@ func (s *session) command(format string, args ...any) string {
 	return line
 }
 
-// answer prints a command's result: the record with --json, else the text, in which
-// texts of the workspace are printable.
+// answer prints a command's result: the record with --json, otherwise the text. Values
+// in the text are made printable.
 func (s *session) answer(record any, format string, args ...any) error {
 	if !s.flags.JSON {
 		for i, arg := range args {
@@ -84,12 +84,12 @@ func (s *session) answer(record any, format string, args ...any) error {
 	return encoder.Encode(record)
 }
 
-// list is what a command that lists answers with --json.
+// list is the JSON result of a command that lists records.
 type list[T any] struct {
 	Data []T `json:"data"`
 }
 
-// A most is the flag --limit: how many records a list has at most.
+// A most is the flag --limit: the greatest number of records.
 type most int
 
 func (m *most) UnmarshalText(text []byte) error {
@@ -101,7 +101,8 @@ func (m *most) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// page is how many records to ask for next, when a list has some already; 0: it is full.
+// page returns how many records to ask for next if a list already has some; 0: the list
+// is full.
 func (m most) page(have int) int { return min(max(int(m)-have, 0), desk.MaxLimit) }
 
 // answerList prints records, each as a row for people, under the headings.
@@ -113,10 +114,11 @@ func answerList[T any](s *session, records []T, headings []string, row func(T) [
 	return s.answer(list[T]{append([]T{}, records...)}, "%s", tableOf(headings, rows))
 }
 
-// A block is text of several lines that is printable already. answer prints it as it is.
+// A block is a text of several lines that is already printable. answer prints it
+// unchanged.
 type block string
 
-// tableOf is a table for people.
+// tableOf formats a table for people.
 func tableOf(headings []string, rows [][]string) block {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -127,12 +129,12 @@ func tableOf(headings []string, rows [][]string) block {
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(clean, "\t"))
 	}
-	_ = w.Flush() // a builder takes everything
+	_ = w.Flush() // writing to a builder does not fail
 	return block(text.String())
 }
 
-// printable escapes, as in a Go string, the characters that control a terminal: line
-// breaks, escapes, marks of the direction of text. Otherwise a name could change what the
+// printable escapes the characters that control a terminal, as in a Go string: line
+// breaks, escapes, and marks of text direction. Otherwise a name could change what the
 // operator sees. The two joiners stay, because names in some scripts need them.
 func printable(text string) string {
 	var b strings.Builder
@@ -147,7 +149,7 @@ func printable(text string) string {
 	return b.String()
 }
 
-// quoted is a word as a shell takes it.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:@%+=,", r))
@@ -158,7 +160,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// orDash fills a table's empty cell.
+// orDash returns a dash for an empty table cell.
 func orDash(text *string) string {
 	if text == nil {
 		return "-"
@@ -186,16 +188,16 @@ func unlessEmpty(text string) *string {
 type database interface {
 	store.Store
 	sandbox.Library
-	// BindSecret keeps the fingerprint of the secret key that the installation is made
-	// with, and refuses any other.
+	// BindSecret stores the fingerprint of the installation's secret key, and refuses any
+	// other key.
 	BindSecret(ctx context.Context, fingerprint string) error
 	// Run does the database's own background work until ctx ends.
 	Run(ctx context.Context) error
 	Close() error
 }
 
-// secretEnv holds the secret key. It has no flag: others could read it in the list
-// of processes.
+// secretEnv is the variable with the secret key. There is no flag for it, because other
+// users could read it in the list of processes.
 const secretEnv = "PARLEY_SECRET_KEY"
 
 // An installation is an open database, with the app on it.
@@ -203,7 +205,7 @@ type installation struct {
 	storage     config.Storage
 	store       database
 	app         *app.App
-	at          func(now func() time.Time) *app.App // another app of the same database, by another clock
+	at          func(now func() time.Time) *app.App // another app on the same database, with another clock
 	fingerprint string                              // of the secret key
 }
 
@@ -222,7 +224,7 @@ func (s *session) storage() (config.Storage, error) {
 	return storage, err
 }
 
-// makeDir creates the data directory if it is missing, unless nothing is stored in it.
+// makeDir creates the data directory if it is missing and needed.
 func makeDir(storage config.Storage) error {
 	if storage.URL != "" && os.Getenv(secretEnv) != "" {
 		return nil
@@ -233,20 +235,20 @@ func makeDir(storage config.Storage) error {
 	return nil
 }
 
-// Whether a command makes the database when there is none (contract §1).
+// Whether a command creates a missing database (contract §1).
 const (
 	makes    = true
 	makesNot = false
 )
 
-// fileLimits say how many bytes one file and those of a workspace may have (0: no limit), and
-// how many stay free on their file system.
+// fileLimits are the greatest number of bytes of one file and of a workspace's files (0:
+// no limit), and how many bytes must stay free on the file system.
 type fileLimits struct{ most, perWorkspace, keepFree int64 }
 
 var defaultFileLimits = fileLimits{desk.DefaultMaxMedia, desk.DefaultMediaPerWorkspace, desk.DefaultKeepFree}
 
-// open opens an installation and migrates it. When there is none, it is made, or, with
-// makesNot, the error wraps fs.ErrNotExist and nothing is left behind.
+// open opens an installation and migrates it. If it does not exist, it is made. With
+// makesNot, the error wraps fs.ErrNotExist instead, and nothing is left behind.
 func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake bool, webhooks poster.Config, rules desk.DeliveryRules, files fileLimits) (_ installation, err error) {
 	if mayMake {
 		err = makeDir(storage)
@@ -302,13 +304,13 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 	return installation{storage, store, a, at, secret.Fingerprint()}, nil
 }
 
-// newWhatsApp makes the provider of WhatsApp channels. Where a tenant set the address of the
-// API, it connects only where webhooks may go.
+// newWhatsApp makes the provider of WhatsApp channels. If a tenant has set the address
+// of the API, it connects only where webhooks may go.
 func newWhatsApp(now func() time.Time, log *slog.Logger, posts *poster.Poster, webhooks poster.Config) *whatsapp.Provider {
 	return whatsapp.New(whatsapp.Config{Now: now, Log: log, Dial: posts.Dial, Opened: len(webhooks.Allow) > 0})
 }
 
-// exists returns fs.ErrNotExist when the place holds no installation.
+// exists returns fs.ErrNotExist if there is no installation.
 func exists(ctx context.Context, storage config.Storage) error {
 	there := storage.HoldsSQLite()
 	if storage.URL != "" {
@@ -334,7 +336,7 @@ func openStore(ctx context.Context, storage config.Storage, secret config.Secret
 	return s, nil
 }
 
-// unopened says why a PostgreSQL database could not be opened.
+// unopened explains why a PostgreSQL database could not be opened.
 func unopened(storage config.Storage, err error) error {
 	if errors.As(err, new(*pgconn.ConnectError)) {
 		return fmt.Errorf("open %s (does the server run, and is the URL in --database or PARLEY_DATABASE_URL right?): %w", storage, err)
@@ -343,19 +345,19 @@ func unopened(storage config.Storage, err error) error {
 }
 
 func init() {
-	// Ids are made in the write path: one read of randomness for many of them.
+	// Ids are made in the write path, so one read of randomness serves many ids.
 	uuid.EnableRandPool()
 }
 
 // newID makes a UUIDv7: ids of one process grow with time.
 func newID() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
 
-// do runs an operator's action on the installation, beside a server or without one.
+// do runs an operator's action on the installation, whether or not a server is running.
 func (s *session) do(ctx context.Context, action func(*app.App) error) error {
 	return s.doOn(ctx, makesNot, action)
 }
 
-// doOn is do, which with makes has the installation made when there is none.
+// doOn is like do. With makes, it makes the installation if it does not exist.
 func (s *session) doOn(ctx context.Context, mayMake bool, action func(*app.App) error) error {
 	return s.on(ctx, mayMake, func(in installation, _ *slog.Logger) error { return action(in.app) })
 }
@@ -379,7 +381,7 @@ func (s *session) on(ctx context.Context, mayMake bool, action func(installation
 	return action(in, log)
 }
 
-// inWorkspace runs an operator's action in the workspace that has this id.
+// inWorkspace runs an operator's action in the workspace with this id.
 func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.App, desk.Principal) error) error {
 	return s.do(ctx, func(a *app.App) error {
 		p, err := a.Operator(ctx, idOf(id))
@@ -391,7 +393,7 @@ func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.A
 }
 
 // onRecord runs an operator's action in the workspace of a member, key, channel or
-// webhook. unknown words the error if there is none.
+// webhook. If there is no such record, unknown makes the error.
 func (s *session) onRecord(ctx context.Context, id string, unknown func(error, string) error, action func(*app.App, desk.Principal) error) error {
 	return s.do(ctx, func(a *app.App) error {
 		p, err := a.OperatorOf(ctx, idOf(id))
@@ -402,15 +404,15 @@ func (s *session) onRecord(ctx context.Context, id string, unknown func(error, s
 	})
 }
 
-// idOf reads an id. For a text that is no id it returns the zero id. No record has it, so
-// the answer is the same as for an unknown id.
+// idOf reads an id. An invalid text becomes the zero id, which no record has. So the
+// error is the same as for an unknown id.
 func idOf(text string) desk.ID {
 	id, _ := desk.ParseID(text)
 	return id
 }
 
-// unknown says which id was not found and which command lists the right ones. It names the
-// database, because a wrong database is a common cause.
+// unknown says that an id was not found, and which command lists the right ones. It
+// names the database, because a wrong database is a common cause.
 func (s *session) unknown(err error, what, id, shownBy string) error {
 	if !desk.IsType(err, desk.NotFound) {
 		return err

@@ -21,7 +21,7 @@ type templatePutCmd struct {
 	File    string `help:"The template in the provider's JSON form; - reads standard input." required:"" placeholder:"FILE"`
 }
 
-// Help shows a whole template, and examples.
+// Help shows a complete template, and examples.
 func (*templatePutCmd) Help() string {
 	return paragraphs("A file holds one template. This is a whole one, with a title and two variables:",
 		indented(strings.Split(templateExample, "\n")...),
@@ -38,7 +38,7 @@ const templateExample = `{"name": "order_ready", "language": "en_US", "status": 
   {"type": "HEADER", "format": "TEXT", "text": "Hello {{first_name}}"},
   {"type": "BODY", "text": "Your order {{order}} is ready."}]}`
 
-// Run puts the template into the library, in the place of one with the same name and
+// Run puts the template into the library. It replaces a template with the same name and
 // language.
 func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 	source, err := s.readFile(c.File)
@@ -62,10 +62,10 @@ func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// maxFile is far more than a template or a policy has.
+// maxFile is far more than a template or a policy needs.
 const maxFile = 1 << 20
 
-// readFile reads a file that a flag names, or standard input.
+// readFile reads the file that a flag names, or standard input.
 func (s *session) readFile(name string) (content []byte, err error) {
 	if name == "-" {
 		content, err = io.ReadAll(s.stdin)
@@ -86,7 +86,7 @@ type templateRecord struct {
 	Language string   `json:"language"`
 	Status   string   `json:"status"`
 	Sendable bool     `json:"sendable"`
-	Reasons  []string `json:"reasons"` // why it can't be sent
+	Reasons  []string `json:"reasons"` // why the template can't be sent
 }
 
 func recordOfTemplate(t *desk.Template) templateRecord {

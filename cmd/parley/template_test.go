@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// What the help shows as a whole template is one, and can be sent.
+// TestTemplateExample: the template in the help is valid, and can be sent.
 func TestTemplateExample(t *testing.T) {
 	t.Parallel()
 	template, err := desk.ParseTemplate([]byte(templateExample))

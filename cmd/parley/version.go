@@ -8,7 +8,7 @@ import (
 // version is set when a release is built: -ldflags '-X main.version=v1.2.3'.
 var version string
 
-// versionOf returns the binary's version, for builds without the flag the one that
+// versionOf returns the binary's version. A build without the flag has the version that
 // Go derives from the commit.
 func versionOf() string {
 	if version != "" {

@@ -30,8 +30,8 @@ type webhookCmd struct {
 	Redeliver  webhookRedeliverCmd  `cmd:"" help:"Deliver an event again."`
 }
 
-// webhookFlags say how endpoints are reached, and the addresses that tenants set for a
-// provider's API.
+// webhookFlags set which addresses can be reached: those of endpoints, and those that
+// tenants set for a provider's API.
 type webhookFlags struct {
 	Allow []prefix  `help:"Private networks that webhooks may reach, and channels whose address a member set, separated by commas, such as 10.1.0.0/16; http is allowed there, too. The same as the server's." name:"webhook-allow" placeholder:"CIDR"`
 	Proxy *proxyURL `help:"An HTTP proxy for all requests to webhooks, which then decides which addresses they may reach. The same as the server's." name:"webhook-proxy" placeholder:"URL"`
@@ -45,8 +45,9 @@ func (f *webhookFlags) config() poster.Config {
 	return c
 }
 
-// reminder says that the server needs the flags that a command was given: it would refuse
-// what the command could reach. It is "" without flags, else a line of a format.
+// reminder says that the server needs the same flags as the command. Without them, the
+// server would refuse addresses that the command could reach. It returns "" if there are
+// no flags, otherwise a line of a format.
 func (f *webhookFlags) reminder() string {
 	if f.Allow == nil && f.Proxy == nil {
 		return ""
@@ -54,7 +55,7 @@ func (f *webhookFlags) reminder() string {
 	return "This command used its own --webhook-allow and --webhook-proxy. Start the server with the same: else it can't reach the endpoint.\n"
 }
 
-// A prefix is a flag's network.
+// A prefix is a network in a flag.
 type prefix netip.Prefix
 
 func (p *prefix) UnmarshalText(text []byte) error {
@@ -69,7 +70,7 @@ func (p *prefix) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// networks are the networks of a flag.
+// networks converts the networks of a flag.
 func networks(list []prefix) []netip.Prefix {
 	plain := make([]netip.Prefix, len(list))
 	for i, p := range list {
@@ -78,8 +79,8 @@ func networks(list []prefix) []netip.Prefix {
 	return plain
 }
 
-// A proxyURL is a flag's URL of an HTTP proxy. It may hold a password, so errors don't
-// repeat it.
+// A proxyURL is a flag with the URL of an HTTP proxy. It may contain a password, so
+// errors do not repeat it.
 type proxyURL url.URL
 
 func (p *proxyURL) UnmarshalText(text []byte) error {
@@ -94,7 +95,7 @@ func (p *proxyURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// list is nil for a flag that was not given.
+// list returns the types, or nil if the flag was not given.
 func (t *eventTypes) list() *[]string {
 	if t == nil {
 		return nil
@@ -108,10 +109,10 @@ type webhookRecord struct {
 	secret provider.Secret
 }
 
-// MarshalJSON has the secret if there is one.
+// MarshalJSON returns the record of the API, with the secret if there is one.
 func (r webhookRecord) MarshalJSON() ([]byte, error) { return api.Webhook(&r.Webhook, r.secret), nil }
 
-// state is the state in a word.
+// state describes the state in one word.
 func (r *webhookRecord) state() string {
 	switch {
 	case r.DisabledReason == desk.DisabledFailing:
@@ -163,7 +164,7 @@ func (c *webhookAddCmd) Run(ctx context.Context, s *session) error {
 		enabled := !c.Disabled
 		w, key, err := a.Deliver.AddWebhook(ctx, p, desk.WebhookEdit{URL: &c.URL, Types: c.Types.list(), Enabled: &enabled}, secret)
 		if e := desk.AsError(err); err != nil && e.At == "/secret" {
-			e.At = "/secret_env" // as this command calls it
+			e.At = "/secret_env" // this command's flag has this name
 		}
 		if err != nil {
 			return err
@@ -212,7 +213,7 @@ type webhookEditCmd struct {
 	webhookFlags `embed:""`
 }
 
-// Help says what disabling means, and shows examples.
+// Help explains disabling, and shows examples.
 func (*webhookEditCmd) Help() string {
 	return paragraphs("What happens while a webhook is disabled waits: once it is enabled, it goes on where it was, as far as the events are kept.", examples(
 		`parley webhook edit 01980000-0000-7000-8000-000000000007 --types 'message.*'`,
@@ -221,7 +222,7 @@ func (*webhookEditCmd) Help() string {
 	))
 }
 
-// Validate refuses an edit of nothing.
+// Validate refuses an edit without a change.
 func (c *webhookEditCmd) Validate() error {
 	if c.URL == nil && c.Types == nil && c.Enabled == nil {
 		return errors.New("nothing to change: give --url, --types or --enabled")
@@ -251,7 +252,7 @@ func (*webhookRemoveCmd) Help() string {
 	return examples(`parley webhook remove 01980000-0000-7000-8000-000000000007`)
 }
 
-// Run removes the webhook. It answers with the record as it was.
+// Run removes the webhook. It prints the last state of the record.
 func (c *webhookRemoveCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		w, err := a.Deliver.Webhook(ctx, p, idOf(c.Webhook))

@@ -7,7 +7,7 @@ import (
 	"parley/provider"
 )
 
-// place shows where an error is: the flag, and a path within what it gave.
+// place names the place of an error: the flag, and a path within its value.
 func place(at string) string {
 	if at == "" {
 		return ""
@@ -20,7 +20,7 @@ func place(at string) string {
 	return flag
 }
 
-// advice words what an operator can do. No command shows an error's details.
+// advice says what an operator can do. No command shows an error's details.
 var advice = map[desk.AdviceKind]string{
 	desk.ListMembers:      "parley member list --workspace W shows them",
 	desk.ListChannels:     "parley channel list --workspace W shows them",
@@ -49,7 +49,7 @@ var advice = map[desk.AdviceKind]string{
 	desk.FinishMigration:  "wait for parley migrate to end; if it was interrupted, run it again",
 }
 
-// problemText words a channel's problem for the operator.
+// problemText describes a channel's problem for the operator.
 func problemText(p provider.Problem) string {
 	text := p.Text
 	if more := p.Advice.Worded(advice); more != "" {

@@ -19,7 +19,7 @@ type workspaceCmd struct {
 	Check  workspaceCheckCmd  `cmd:"" help:"List identities that contacts share, and identities that today's rules refuse."`
 }
 
-// A country is a flag's ISO 3166 code; empty for none.
+// A country is a flag's ISO 3166 code, or empty.
 type country string
 
 func (c *country) UnmarshalText(text []byte) error {
@@ -63,7 +63,7 @@ func (*workspaceCreateCmd) Help() string {
 	)
 }
 
-// Run makes the workspace, and an installation for it when there is none.
+// Run makes the workspace. If there is no installation, it makes that too.
 func (c *workspaceCreateCmd) Run(ctx context.Context, s *session) error {
 	return s.doOn(ctx, makes, func(a *app.App) error {
 		w, err := a.CreateWorkspace(ctx, c.Name, string(c.Country))
@@ -127,7 +127,7 @@ type workspaceDeletedRecord struct {
 	Deleted     bool   `json:"deleted"`
 }
 
-// Run deletes the workspace. It says on standard error how far it is.
+// Run deletes the workspace. It shows its progress on standard error.
 func (c *workspaceDeleteCmd) Run(ctx context.Context, s *session) error {
 	return s.do(ctx, func(a *app.App) error {
 		said := time.Now()
@@ -164,7 +164,7 @@ func (*workspaceEditCmd) Help() string {
 	)
 }
 
-// Validate refuses an edit of nothing.
+// Validate refuses an edit without a change.
 func (c *workspaceEditCmd) Validate() error {
 	if c.Name == nil && c.Country == nil && c.ExternalIDs == "" {
 		return errors.New("nothing to change: give --name, --country or --external-ids")

@@ -10,8 +10,8 @@ import (
 	"parley/store/sqlite"
 )
 
-// TestInterruptedDeletionIsListed: a workspace whose deletion was interrupted is in the
-// list, with the command that finishes it.
+// TestInterruptedDeletionIsListed: the list shows a workspace whose deletion was
+// interrupted, with the command that finishes the deletion.
 func TestInterruptedDeletionIsListed(t *testing.T) {
 	t.Parallel()
 	m := migrationTest{dir: t.TempDir()}

@@ -26,7 +26,7 @@ const (
 	(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = $1 AND assigned_member_id = $2 AND status = 'open' LIMIT $3) v)`
 )
 
-// Session returns a session with the settings of its workspace, nil if there is none.
+// Session returns a session with the settings of its workspace, or nil.
 func (s *Store) Session(ctx context.Context, hash string) (session *store.Session, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		session, err = one(p, "session", func(row pgx.Row) (*store.Session, error) {
@@ -46,7 +46,7 @@ func (s *Store) Session(ctx context.Context, hash string) (session *store.Sessio
 	return session, settings, nil
 }
 
-// LoginLink returns a link with the settings of its workspace, nil if there is none.
+// LoginLink returns a link with the settings of its workspace, or nil.
 func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLink, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		link, err = one(p, "login link", readLoginLink, loginLinkQuery, hash)
@@ -62,7 +62,7 @@ func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLi
 	return link, settings, nil
 }
 
-// unlessGone returns nil for the error of a workspace that was deleted between two reads.
+// unlessGone turns NotFound into nil: the workspace was deleted between two reads.
 func unlessGone(err error) error {
 	if desk.IsType(err, desk.NotFound) {
 		return nil
@@ -89,7 +89,7 @@ func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) 
 	return list, err
 }
 
-// MostRecipes returns how many recipes the passwords of one e-mail have at most.
+// MostRecipes returns the largest number of recipes among the passwords of one e-mail.
 func (s *Store) MostRecipes(ctx context.Context, tail int) (most int, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		p.each(func(row pgx.Row) error { return row.Scan(&most) }, mostRecipesQuery, tail)
@@ -98,14 +98,15 @@ func (s *Store) MostRecipes(ctx context.Context, tail int) (most int, err error)
 	return most, err
 }
 
-// MovePassword stores another hash of the same password, unless it was replaced.
+// MovePassword replaces a hash by another one of the same password, unless the password
+// was changed meanwhile.
 func (s *Store) MovePassword(ctx context.Context, ws, member desk.ID, from, to string) error {
 	return s.atOnce(ctx, "move password", func(p *pipe) {
 		p.put(`UPDATE member_access SET password = $4 WHERE workspace_id = $1 AND member_id = $2 AND password = $3`, uuid(ws), uuid(member), from, to)
 	})
 }
 
-// Password returns the hash of a member's password, "" if there is none.
+// Password returns the hash of a member's password, or "".
 func (s *Store) Password(ctx context.Context, ws, member desk.ID) (hash string, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		hash, err = one(p, "password", func(row pgx.Row) (hash string, err error) {
@@ -159,8 +160,8 @@ func dropListed(kind, table, where string) string {
 
 const theirs = `workspace_id = $1 AND member_id = $2`
 
-// putAccess stores what a change of a member changes besides the record. old is nil for a
-// new member.
+// putAccess stores the changes of a member that are not in the member's record. old is
+// nil for a new member.
 func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
 	if old != nil && stored.EmailRef(old) != stored.EmailRef(m) {
 		leave(p, stored.Email, stored.EmailRef(old))

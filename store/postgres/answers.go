@@ -14,10 +14,10 @@ import (
 
 const (
 	// assignmentLock locks a workspace's assignment by policy. If two workspaces share a
-	// lock, one only waits.
+	// lock, the only effect is that one of them waits.
 	assignmentLock = `SELECT pg_advisory_xact_lock(hashtextextended('assignment' || $1::uuid::text, 0))`
 
-	// Each member's conversations are counted by their index, see conversationCountsQuery.
+	// Each member's conversations are counted by an index (see conversationCountsQuery).
 	loadsQuery = `SELECT m.id, coalesce((SELECT number FROM turns WHERE workspace_id = $1 AND channel_id = $2 AND member_id = m.id), 0),
 		(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = $1 AND assigned_member_id = m.id AND status = $4
 			ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT $5) v)
@@ -26,7 +26,7 @@ const (
 		SELECT $1, $2, $3, coalesce(max(number), 0) + 1 FROM turns WHERE workspace_id = $1 AND channel_id = $2
 		ON CONFLICT (workspace_id, channel_id, member_id) DO UPDATE SET number = excluded.number`
 	waitsInPool = ` assigned_member_id IS NULL AND status = 'open' AND waiting_since > 0`
-	// These two leave the planner only the index of the pool, see contactsQuery.
+	// These two queries leave the planner only the index of the pool (see contactsQuery).
 	poolQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND channel_id >= $2 AND channel_id <= $2 AND` + waitsInPool + `
 		ORDER BY channel_id, waiting_since, created_at, id LIMIT $3 FOR UPDATE`
 	poolsQuery = `SELECT p.workspace_id, w.settings_version, coalesce(e.seq, 0) FROM (SELECT DISTINCT workspace_id FROM policies) p
@@ -45,7 +45,7 @@ const (
 		kind = excluded.kind, text = excluded.text, decided_at = excluded.decided_at, due_at = excluded.due_at, tries = excluded.tries`
 )
 
-// LockAssignment queues in this process first, see shares.
+// LockAssignment first waits for other transactions of this process (see shares).
 func (t *tx) LockAssignment() error {
 	if !t.assigns && t.fail == nil {
 		select {
@@ -60,7 +60,7 @@ func (t *tx) LockAssignment() error {
 	return t.fail
 }
 
-// Loads returns what a choice knows of members.
+// Loads returns the load of each member.
 func (t *tx) Loads(policy desk.ID, members []desk.ID, most int) (map[desk.ID]desk.Load, error) {
 	loads, ids := make(map[desk.ID]desk.Load, len(members)), make(pgtype.FlatArray[uuid], len(members))
 	for i, m := range members {
@@ -106,7 +106,7 @@ func (t *tx) DropAutoReply(contact, message desk.ID) error {
 }
 
 // AutoRepliesDue returns the workspaces with automatic replies to send, and how long to
-// wait until the first of each is due.
+// wait until the first reply of each is due.
 func (s *Store) AutoRepliesDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error) {
 	return s.due(ctx, "automatic replies due", autoRepliesDueQuery, longest)
 }
@@ -130,7 +130,7 @@ func (s *Store) TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest ti
 	return job, err
 }
 
-// Pools returns the workspaces with a policy in which somebody waits whom nobody has.
+// Pools returns the workspaces with a policy in which an unassigned conversation waits.
 func (s *Store) Pools(ctx context.Context) (list []store.Pool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "pools", func(row pgx.Row) (v store.Pool, err error) {

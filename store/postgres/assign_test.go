@@ -9,15 +9,16 @@ import (
 	"parley/store"
 )
 
-// TestLockAssignment_of_nodes: while a transaction of one process assigns, that of another
-// process waits, and then counts what the first one has assigned. Of one process,
-// storetest's one_assigns_at_a_time tells the same.
+// TestLockAssignment_of_nodes: while a transaction of one process assigns, a transaction
+// of another process waits, and then counts the new assignment. storetest's
+// one_assigns_at_a_time tests the same within one process.
 func TestLockAssignment_of_nodes(t *testing.T) {
 	t.Parallel()
 	nodes := openTwo(t)
 	ws, member := newWorkspace(t, nodes[0]), newTestID(9)
 	now := desk.TimeOf(time.Now())
-	// assign gives one more conversation to the member, and returns how many the member had.
+	// assign assigns one more conversation to the member, and returns how many the member
+	// had before.
 	assign := func(node int, then func()) (had int, err error) {
 		err = nodes[node].InTx(context.WithoutCancel(t.Context()), ws, func(tx store.Tx) error {
 			if err := tx.LockAssignment(); err != nil {

@@ -40,8 +40,9 @@ const (
 	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('dispatching', $2) AND a.phase >= 'dispatching' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`
 	phasesQuery       = `SELECT id, phase FROM attempts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 	attemptsByIDQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id = ANY($2) ORDER BY a.id DESC`
-	// All that are being sent are looked at (see migration 27), those in doubt are looked up
-	// by their indexes (see wantedContacts), and all are locked in the order of ids.
+	// All attempts that are being sent are looked at (see migration 27). Attempts in doubt
+	// are looked up by their indexes (see wantedContacts). All are locked in the order of
+	// ids.
 	attemptsToQuery = `SELECT ` + attemptColumns + ` FROM (
 		SELECT d.id FROM (SELECT * FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'dispatching' OFFSET 0) d
 			WHERE d.workspace_id = $1 AND (d.contact_id = ANY($2::uuid[]) OR d.number <> '' AND d.number = ANY($3::text[]))
@@ -76,8 +77,9 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts in a phase before the given one, newest first, and
-// the one before which the list continues. Those that are settled have no index by phase.
+// Attempts returns up to limit attempts in a phase before the given one, newest first,
+// and the id before which the list continues. Settled attempts have no index by phase,
+// so they are searched for.
 func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
 	if before == nil {
 		before = &lastID
@@ -114,7 +116,8 @@ func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, befo
 	return found, next, err
 }
 
-// inPhase finds attempts in a phase, and the one before which the search continues.
+// inPhase searches for attempts in a phase, and returns the id before which the search
+// continues.
 func inPhase(p *pipe, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (ids []uuid, next *desk.ID, err error) {
 	var last desk.ID
 	looked := 0
@@ -149,7 +152,7 @@ func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int)
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
-// although their lease ended more than margin milliseconds ago, or ends later than a
+// although their lease ended more than margin milliseconds ago, or ends later than any
 // lease can.
 func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []store.LapsedAttempt, err error) {
 	err = s.read(ctx, func(p *pipe) error {
@@ -169,8 +172,8 @@ const forgetAttemptsQuery = `WITH forgotten AS (
 	DELETE FROM attempts a USING forgotten f WHERE a.workspace_id = $1 AND a.id = f.id`
 
 // ForgetAttempts deletes up to limit attempts of a workspace that have been settled for
-// this many hours of the counter, with the keys that they still hold, and returns how
-// many.
+// this many hours of the counter, and the keys that they still hold. It returns how many
+// attempts it deleted.
 func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
 	tag, err := s.exec(ctx, "forget attempts", forgetAttemptsQuery, uuid(ws), hours, limit)
 	return int(tag.RowsAffected()), err
@@ -193,8 +196,8 @@ func putAttempt(p *pipe, ws desk.ID, a *desk.Attempt) error {
 	return p.fail
 }
 
-// eraseSettled removes what settled attempts know of deleted contacts. Only what changes is
-// stored.
+// eraseSettled removes the data of deleted contacts from settled attempts. It writes
+// only the columns that change.
 func eraseSettled(p *pipe, ws desk.ID, ids pgtype.FlatArray[uuid]) error {
 	if len(ids) == 0 {
 		return p.fail
@@ -209,11 +212,11 @@ func eraseSettled(p *pipe, ws desk.ID, ids pgtype.FlatArray[uuid]) error {
 	return err
 }
 
-// settledPage is how many settled attempts are erased at a time.
+// settledPage is how many settled attempts are erased in one step.
 const settledPage = 100
 
-// eraseAttempts removes what attempts that are not settled, or that sent nothing, know of
-// deleted contacts.
+// eraseAttempts removes the data of deleted contacts from attempts that are not settled,
+// or that sent nothing.
 func eraseAttempts(p *pipe, ws desk.ID, deleted []*desk.Contact) error {
 	ids, numbers := pgtype.FlatArray[uuid]{}, []string{}
 	for _, d := range deleted {

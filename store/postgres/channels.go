@@ -106,7 +106,7 @@ func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int
 		p.each(func(row pgx.Row) error {
 			var t desk.TemplateSource
 			err := row.Scan(&version, &t.Name, &t.Language, &t.Source)
-			if t.Name != "" { // otherwise the library is empty
+			if t.Name != "" { // the row of an empty library has no template
 				list = append(list, t)
 			}
 			return err
@@ -121,8 +121,8 @@ func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int
 
 const sandboxTemplatesQuery = `SELECT name, language, source FROM sandbox_templates WHERE workspace_id = $1 AND channel_id = $2`
 
-// SandboxTemplates returns the library of a sandbox channel, as the simulated provider
-// has it.
+// SandboxTemplates returns the library of a sandbox channel, as it is at the simulated
+// provider.
 func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list []desk.TemplateSource, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "sandbox templates", func(row pgx.Row) (t desk.TemplateSource, err error) {
@@ -134,8 +134,8 @@ func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list
 	return list, err
 }
 
-// PutSandboxTemplate puts a template into that library, replacing one with the same
-// name and language.
+// PutSandboxTemplate puts a template into the library of a sandbox channel. It replaces
+// a template with the same name and language.
 func (s *Store) PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
 	_, err := s.exec(ctx, "sandbox template", `INSERT INTO sandbox_templates (workspace_id, channel_id, name, language, source)
 		VALUES ($1, $2, $3, $4, $5) ON CONFLICT (workspace_id, channel_id, name, language) DO UPDATE SET source = excluded.source`,
@@ -143,7 +143,7 @@ func (s *Store) PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t d
 	return err
 }
 
-// Resealed tells whether the secrets of the first release were sealed again.
+// Resealed tells whether the secrets of the first release have been sealed again.
 func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		done, err = one(p, "resealed", func(row pgx.Row) (done bool, err error) {
@@ -155,7 +155,7 @@ func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// SetResealed stores that they were.
+// SetResealed stores that the secrets have been sealed again.
 func (s *Store) SetResealed(ctx context.Context) error {
 	_, err := s.exec(ctx, "resealed", `UPDATE installation SET resealed = true`)
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// claimPage is how many contacts are read at a time while claims are rebuilt.
+// claimPage is how many contacts are read in one step while claims are rebuilt.
 const claimPage = 200
 
 const (
@@ -25,8 +25,8 @@ const (
 	CROSS JOIN LATERAL (SELECT * FROM claims WHERE workspace_id = $1 AND kind = s.kind AND value = s.value OFFSET 0) c ORDER BY 1, 2, 3`
 )
 
-// makeClaims rebuilds the claims if they were made by older rules, in one transaction:
-// an interrupted run stores nothing, and the next one begins again. Contacts are read in
+// makeClaims rebuilds the claims in one transaction if they were made by older rules. An
+// interrupted run stores nothing, and the next run begins again. Contacts are read in
 // pages, and the database sorts, so the memory does not depend on their number. The
 // caller holds the lock of migrations.
 func makeClaims(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger) error {
@@ -135,8 +135,8 @@ func claimAll(ctx context.Context, tx pgx.Tx) (contacts int, err error) {
 	}
 }
 
-// foldMembers sets the form by which members' e-mails are unique. If members share one,
-// the first has this form, and the others have the form with their ids.
+// foldMembers sets the form by which members' e-mails are unique. If members share a
+// form, the first one gets it, and the others get the form with their ids.
 func foldMembers(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT workspace_id, id, email FROM members ORDER BY workspace_id, id`)
 	if err != nil {
@@ -156,7 +156,7 @@ func foldMembers(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM directory WHERE kind = $1`, stored.Email); err != nil {
 		return err
 	}
-	// While the others are set, no form may be in use.
+	// While the forms are set, no form may be in use by another member.
 	if _, err := tx.Exec(ctx, `UPDATE members SET email_folded = id::text`); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func canonicalNumbers(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// Shared lists the claims that contacts share since an older release.
+// Shared lists the claims that several contacts have shared since an older release.
 func (s *Store) Shared(ctx context.Context, ws desk.ID) (list []desk.SharedClaim, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		rows, err := all(p, "shared claims", func(row pgx.Row) (one desk.SharedClaim, err error) {

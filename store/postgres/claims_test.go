@@ -43,8 +43,8 @@ func schemaOf(t *testing.T, url string, version int64) *sql.DB {
 	return db
 }
 
-// TestFirstReleaseOpens opens a database as the first release has left it, from two nodes
-// at once.
+// TestFirstReleaseOpens opens a database of the first release, from two nodes at the
+// same time.
 func TestFirstReleaseOpens(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -76,7 +76,7 @@ func TestFirstReleaseOpens(t *testing.T) {
 	storetest.Upgraded(t, s)
 }
 
-// TestManyOfTheFirstReleaseOpen opens a large one.
+// TestManyOfTheFirstReleaseOpen opens a large database of the first release.
 func TestManyOfTheFirstReleaseOpen(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -94,7 +94,7 @@ func TestManyOfTheFirstReleaseOpen(t *testing.T) {
 }
 
 // TestFirstReleaseAges opens a database with attempts, early statuses and signs of
-// channels as the first release kept them.
+// channels as the first release stored them.
 func TestFirstReleaseAges(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -112,7 +112,8 @@ func TestFirstReleaseAges(t *testing.T) {
 	storetest.UpgradedAging(t, s, leases)
 }
 
-// TestFirstReleaseTalks opens a database with conversations as the first release kept them.
+// TestFirstReleaseTalks opens a database with conversations as the first release stored
+// them.
 func TestFirstReleaseTalks(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -125,7 +126,7 @@ func TestFirstReleaseTalks(t *testing.T) {
 	storetest.UpgradedTalk(t, openAt(t, url))
 }
 
-// opener opens a database with rules of identities.
+// opener returns a function that opens one database with the given rules of identities.
 func opener(t *testing.T, url string) func(rules string, log *slog.Logger) (store.Store, error) {
 	return func(rules string, log *slog.Logger) (store.Store, error) {
 		s, err := Open(t.Context(), Config{URL: url, MaxConns: 6, Log: log, rules: rules})
@@ -146,8 +147,8 @@ func TestIdleOnNewRules(t *testing.T) {
 	storetest.IdleOnNewRules(t, opener(t, pgtest.Database(t)))
 }
 
-// TestRebuildWaits: a transaction of the older rules that is under way is stored before
-// the rebuild begins.
+// TestRebuildWaits: a running transaction under the older rules commits before the
+// rebuild begins.
 func TestRebuildWaits(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -177,8 +178,8 @@ func TestRebuildWaits(t *testing.T) {
 	check(t, <-opened)
 }
 
-// TestRebuildFails: while a rebuild is not finished, servers of the older rules do not
-// write, and only one of the newer rules can finish it.
+// TestRebuildFails: while a rebuild is unfinished, servers with the older rules do not
+// write, and only a server with the newer rules can finish it.
 func TestRebuildFails(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// databaseNow is the clock for leases on all nodes; databaseMicros is the same in
-	// microseconds.
+	// databaseNow is the clock by which leases are measured on all nodes. databaseMicros
+	// is the same in microseconds.
 	databaseNow    = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 	databaseMicros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 

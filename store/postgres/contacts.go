@@ -17,15 +17,15 @@ import (
 const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further,
 	c.owner_id, c.created_at, c.updated_at, c.version, w.settings_version`
 
-// A contactRow is a contact whose owner is not resolved yet. The settings of the
-// version that was read with it resolve the owner.
+// A contactRow is a contact whose owner is not resolved yet. The owner is resolved by
+// the settings of the version that was read with the contact.
 type contactRow struct {
 	desk.Contact
 	owner    desk.ID
 	settings int64
 }
 
-// readContact reads contactColumns, and what a query adds to them.
+// readContact reads contactColumns, and the columns that a query adds to them.
 func readContact(row pgx.Row, more ...any) (*contactRow, error) {
 	var c contactRow
 	var attributes, further string
@@ -48,10 +48,10 @@ func (c *contactRow) of(settings *desk.Settings) *desk.Contact {
 
 const (
 	contactsFrom = ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id WHERE c.workspace_id = $1`
-	contactQuery = `SELECT ` + contactColumns + contactsFrom + ` AND c.id >= $2 AND c.id <= $2 ORDER BY c.id` // see contactByID
+	contactQuery = `SELECT ` + contactColumns + contactsFrom + ` AND c.id >= $2 AND c.id <= $2 ORDER BY c.id` // the range of one id: see contactByID
 )
 
-// Contact returns a contact and the settings at that moment, or nil.
+// Contact returns a contact, or nil, and the settings at that moment.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		c, err := one(p, "contact", readOneContact, contactQuery, uuid(ws), uuid(id))
@@ -66,13 +66,14 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 	return contact, settings, err
 }
 
-// contactsQuery is the query of the list with its arguments. There are few variants, so
-// each is prepared once on a connection.
+// contactsQuery returns the query of the list with its arguments. There are few
+// variants, so each is prepared once on a connection.
 //
-// The query must leave the planner only one index. If an owner is asked for, the order
-// begins with the owner, and the owner is a range of one value: for a constant,
-// PostgreSQL knows that it does not change the order. By its statistics, an owner may
-// have every contact, and then the list of all contacts would look as cheap.
+// The query must leave the planner only one index. By the statistics, an owner may have
+// every contact, and then the list of all contacts would seem to cost as much. So if an
+// owner is given, the order begins with the owner. The owner is also a range of one
+// value instead of a constant: for a constant, PostgreSQL knows that it does not change
+// the order.
 func contactsQuery(ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (string, []any) {
 	args := []any{uuid(ws), int64(after.UpdatedAt), uuid(after.ID), int64(f.UpdatedSince), limit + 1}
 	bind := func(v any) int { args = append(args, v); return len(args) }
@@ -88,8 +89,8 @@ func contactsQuery(ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, li
 		`) c JOIN workspaces w ON w.id = $1 ORDER BY c.updated_at, c.id`, args
 }
 
-// newestContactsQuery is the query of the list by newest change, of an owner or of all,
-// with its arguments.
+// newestContactsQuery returns the query of the list by newest change, of one owner or of
+// all, with its arguments.
 func newestContactsQuery(ws, owner desk.ID, before desk.ContactPlace, limit int) (string, []any) {
 	args := []any{uuid(ws), int64(before.UpdatedAt), uuid(before.ID), limit + 1}
 	where, order := ` AND (updated_at, id) < ($2, $3)`, `updated_at DESC, id DESC`
@@ -114,9 +115,9 @@ func (s *Store) NewestContacts(ctx context.Context, ws, owner desk.ID, before *d
 	return s.contactPage(ctx, ws, limit, query, args)
 }
 
-// upToPage limits a query's rows, which have their size as bytes, to those of a page,
-// and adds how many rows there were. So the server need not send the rest, nor read its
-// large values.
+// upToPage limits a query's rows to those of a page, and adds how many rows there were.
+// The rows have a column bytes with their size. So the server need not send further
+// rows, or read their large values.
 func upToPage(query, order string) string {
 	return `SELECT * FROM (SELECT *, sum(bytes) OVER (ORDER BY ` + order + `) - bytes AS before, count(*) OVER () AS there
 		FROM (` + query + `) q) q WHERE before < ` + strconv.Itoa(desk.MaxPage)
@@ -129,7 +130,7 @@ func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, 
 	return s.contactPage(ctx, ws, limit, query, args)
 }
 
-// contactPage reads a page of contacts, with how many there are.
+// contactPage reads a page of contacts.
 func (s *Store) contactPage(ctx context.Context, ws desk.ID, limit int, query string, args []any) (list []*desk.Contact, next *desk.ContactPlace, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, next = nil, nil
@@ -138,7 +139,7 @@ func (s *Store) contactPage(ctx context.Context, ws desk.ID, limit int, query st
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		settings, err := s.settingsAt(p, ws, rows[0].settings) // one statement, one version
+		settings, err := s.settingsAt(p, ws, rows[0].settings) // all rows are from one statement, so they have one version
 		if err != nil {
 			return err
 		}
@@ -187,9 +188,9 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 	})
 }
 
-// FlushesAbreast is two: while the database works on one, parley works on the other. A
-// third would only make the groups smaller, because commits with events run one after
-// the other.
+// FlushesAbreast is 2: while the database works on one group, parley works on the other.
+// A third flush would only make the groups smaller, because commits with events run one
+// after the other.
 func (s *Store) FlushesAbreast() int { return 2 }
 
 // Book loads the contacts of a look-up. It stores nothing, so the settings may be
@@ -207,7 +208,7 @@ func (s *Store) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (book *desk
 	return book, err
 }
 
-// A claimed names contacts: by the identities that they hold, and by id.
+// A claimed names contacts, by the identities that they hold and by id.
 type claimed struct {
 	kinds, values []string
 	ids           pgtype.FlatArray[uuid]
@@ -242,13 +243,13 @@ func (w *claimed) add(i desk.Claim) {
 
 func (w claimed) args(ws desk.ID) []any { return []any{uuid(ws), w.kinds, w.values, w.ids} }
 
-// Lists of keys are looked up key by key, because LATERAL leaves the planner no other
-// way. The statistics of a fast-growing table are old, and with them the planner would
-// rather read a whole workspace.
+// Lists of keys are looked up key by key: LATERAL leaves the planner no other way. The
+// statistics of a fast-growing table are old, and with old statistics the planner would
+// read a whole workspace.
 //
-// contactByID leaves the planner only the primary key. For a table that is empty when the
-// plan is made, contacts_updated looks as cheap; it is not in the order of ids, and for a
-// range the planner does not know that there is only one.
+// contactByID leaves the planner only the primary key. If the table is empty when the
+// plan is made, contacts_updated seems to cost as much. But contacts_updated is not in
+// the order of ids, and the planner does not know that the range contains only one id.
 const (
 	contactByID    = ` FROM contacts WHERE workspace_id = $1 AND id >= u.id AND id <= u.id ORDER BY id`
 	wantedContacts = `(SELECT i.contact_id FROM unnest($2::text[], $3::text[]) u (kind, value) CROSS JOIN LATERAL
@@ -264,11 +265,11 @@ const (
 type load struct {
 	contacts []*contactRow
 	bytes    int
-	full     bool // there are more than were asked for
+	full     bool // the contacts are more than most bytes
 }
 
-// putLoad queues the query that loads all named contacts, for any number of them. It
-// keeps no more of them once they are over most bytes, unless that is 0.
+// putLoad queues one query that loads all named contacts. Once the contacts have more
+// than most bytes (0: no limit), the rest is not kept.
 func putLoad(p *pipe, ws desk.ID, w claimed, most int) *load {
 	l := &load{}
 	p.each(func(row pgx.Row) error {
@@ -295,7 +296,7 @@ func bookOf(settings *desk.Settings, n int, loaded *load) *desk.Book {
 	return book
 }
 
-// A contactTable holds contacts by column, as unnest takes them.
+// A contactTable holds contacts by column, as the parameters of unnest.
 type contactTable struct {
 	ids                                                             pgtype.FlatArray[uuid]
 	externalIDs, names, emails, phones, notes, attributes, furthers []string
@@ -334,9 +335,9 @@ const (
 	attributes = u.attributes, further = u.further, owner_id = u.owner_id, created_at = u.created_at, updated_at = u.updated_at,
 	version = c.version + 1` + contactRows + atVersion + allDone
 	deleteContacts = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion + allDone
-	// This statement fails if rows were missed because another transaction has raised
-	// their version. Then the server stops, so the commit can be sent in the same round
-	// trip.
+	// This statement fails if rows are missing because another transaction has raised
+	// their version. Then the server skips the statements behind it, so the commit can be
+	// sent in the same round trip.
 	allDone      = ` RETURNING 1) SELECT 1 / (count(*) = cardinality($2::uuid[]))::integer FROM done`
 	lockContacts = `SELECT FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 	(SELECT` + contactByID + forUpdate + `) c`
@@ -345,15 +346,15 @@ const (
 	(SELECT ctid AS place FROM claims
 		WHERE workspace_id = $1 AND kind = u.kind AND value = u.value AND contact_id = u.contact_id LIMIT 1) l
 	WHERE i.ctid = l.place`
-	// A plain INSERT, so that a claim that is taken is an error: DO NOTHING would drop
-	// a claim, and DO UPDATE would steal it.
+	// It is a plain INSERT, so that a claim of another contact is an error. DO NOTHING
+	// would drop the claim, and DO UPDATE would steal it.
 	takeClaims = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
 	SELECT $1, u.kind, u.value, 0, u.contact_id FROM unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)`
 )
 
 // flushBook queues the Book's changes for the commit. Rows are locked in the order of
-// their keys, so that two flushes wait for each other and don't deadlock; a statement
-// that writes many rows has no order of its own.
+// their keys, so that two flushes wait for each other instead of deadlocking. A
+// statement that writes many rows guarantees no order.
 func flushBook(t *tx, book *desk.Book) error {
 	t.events = append(t.events, book.Events()...)
 	var inserted, updated, gone contactTable
@@ -403,7 +404,7 @@ func flushBook(t *tx, book *desk.Book) error {
 	return eraseAttempts(t.pipe, t.ws, deleted)
 }
 
-// A claim is a claim with the contact that holds it.
+// A claim is a desk.Claim with the contact that holds it.
 type claim struct {
 	desk.Claim
 	holder desk.ID

@@ -24,10 +24,10 @@ const chunkBytes = 1 << 20
 // A draft is content that is being written to rows.
 type draft struct {
 	s      *Store
-	ctx    context.Context // of who writes it
+	ctx    context.Context // of the writer
 	ws, id desk.ID
-	n      int64  // chunks that are stored
-	buf    []byte // of the next one
+	n      int64  // chunks that are stored so far
+	buf    []byte // the next chunk
 	hash   digest.Hash
 	size   int64
 	kept   bool
@@ -76,8 +76,8 @@ const (
 	putChunkQuery = `INSERT INTO media_chunks (workspace_id, chunks, n, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 )
 
-// flush stores a chunk. Until the content is kept, the draft's row says that it may be
-// deleted.
+// flush stores a chunk. Until the content is kept, the draft has a row, which allows
+// DropDrafts to delete it.
 func (d *draft) flush() error {
 	if err := d.ctx.Err(); err != nil {
 		return stored.Unavailable(err)
@@ -110,7 +110,7 @@ const (
 	mediaUsedQuery = `SELECT bytes FROM media_used WHERE workspace_id = $1`
 )
 
-// keepContent stores the row of content, or pins the one that there is, and returns where
+// keepContent stores the row of content, or pins the row that exists, and returns where
 // the content is. New content counts for the workspace.
 func keepContent(t *tx, sum []byte, size int64, chunks any, most int64) (at desk.ID, err error) {
 	there := false
@@ -118,7 +118,7 @@ func keepContent(t *tx, sum []byte, size int64, chunks any, most int64) (at desk
 		there = true
 		return row.Scan(into(&at))
 	}
-	for range 3 { // it may be deleted between the two statements
+	for range 3 { // the row may be deleted between the two statements
 		t.each(place, newContentQuery, uuid(t.ws), sum, size, store.KeptContent.Milliseconds(), chunks)
 		if err := t.send("keep content"); err != nil {
 			return at, err
@@ -155,8 +155,9 @@ func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) 
 	return n, err
 }
 
-// CountMedia counts them anew. The row is locked first: who stores content or deletes it
-// changes the row last, so each of them is in the sum, or comes after it.
+// CountMedia counts the bytes anew. It first locks the row of the count. A transaction
+// that stores or deletes content changes this row last. So its content is either in the
+// sum already, or counted after it.
 func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
 	return s.write(ctx, ws, false, func(t *tx) error {
 		if err := t.open("begin"); err != nil {
@@ -172,7 +173,8 @@ func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
 	})
 }
 
-// Room returns the free bytes of the directory's file system, if one has the content.
+// Room returns the room in the file system of the directory, if the content is in a
+// directory.
 func (s *Store) Room() (free, total int64, known bool, err error) {
 	if s.files == nil {
 		return 0, 0, false, nil
@@ -200,7 +202,7 @@ func (d *draft) Keep(ctx context.Context, most int64) (sum []byte, size int64, e
 		switch {
 		case err != nil:
 			return err
-		case !there: // this process was stopped for so long that the draft was deleted
+		case !there: // the draft was deleted, because this process was stopped for very long
 			return stored.HeldContent()
 		case at == d.id:
 			t.put(putChunkQuery, uuid(d.ws), uuid(d.id), d.n, d.buf)
@@ -228,8 +230,8 @@ func dropDraft(p *pipe, ws, id desk.ID) {
 	p.put(`DELETE FROM media_drafts WHERE workspace_id = $1 AND chunks = $2`, uuid(ws), uuid(id))
 }
 
-// Keep makes the content durable. Its row comes first: a file without a row would never
-// be deleted.
+// Keep makes the content durable. The row is stored before the file: a file without a
+// row would never be deleted.
 func (d *fileDraft) Keep(ctx context.Context, most int64) (sum []byte, size int64, err error) {
 	if sum, size, err = d.Finish(); err != nil {
 		return nil, 0, err
@@ -278,11 +280,11 @@ func (s *Store) OpenContent(ctx context.Context, ws desk.ID, sum []byte) (io.Rea
 // A content reads chunks, one at a time.
 type content struct {
 	s        *Store
-	ctx      context.Context // of who reads it
+	ctx      context.Context // of the reader
 	ws, id   desk.ID
 	size, at int64
-	n        int64  // the chunk in buf
-	buf      []byte // nil: none
+	n        int64  // the number of the chunk in buf
+	buf      []byte // nil: no chunk
 }
 
 func (c *content) Read(b []byte) (int, error) {
@@ -305,7 +307,7 @@ func (c *content) Read(b []byte) (int, error) {
 	}
 	from := c.at - c.n*chunkBytes
 	if from >= int64(len(c.buf)) {
-		return 0, stored.NoContent() // it was deleted meanwhile
+		return 0, stored.NoContent() // the content was deleted meanwhile
 	}
 	n := copy(b, c.buf[from:])
 	c.at += int64(n)
@@ -342,7 +344,7 @@ func (t *tx) UseContent(sum []byte) error {
 	return err
 }
 
-// ReleaseContent leaves it to DropContents whether another file has the content.
+// ReleaseContent marks the content. DropContents checks whether another file has it.
 func (t *tx) ReleaseContent(sum []byte) error {
 	t.put(`UPDATE media_contents SET unused = 1 WHERE workspace_id = $1 AND sha256 = $2`, uuid(t.ws), sum)
 	return t.fail
@@ -350,7 +352,8 @@ func (t *tx) ReleaseContent(sum []byte) error {
 
 const (
 	unusedContents = ` unused = 1 AND (pins = 0 OR pinned_until <= ` + databaseNow + ` OR pinned_until > ` + databaseNow + ` + $1::bigint)`
-	// The workspace is not being deleted: that deletes the content, too.
+	// Contents of a workspace that is being deleted are left out: EraseWorkspace deletes
+	// them.
 	unusedContentsQuery = `SELECT workspace_id, sha256 FROM media_contents c WHERE` + unusedContents + `
 		AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = c.workspace_id AND w.deleted) LIMIT $2`
 	lockContentsQuery = `SELECT sha256, chunks, size FROM media_contents WHERE` + unusedContents + ` AND workspace_id = $2 AND sha256 = ANY ($3::bytea[])
@@ -360,7 +363,7 @@ const (
 )
 
 // DropContents deletes up to limit contents that no file has. They are locked meanwhile,
-// so nobody can keep the same content again.
+// so that no transaction can keep the same content again.
 func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) {
 	void := 2 * store.KeptContent.Milliseconds()
 	unused := map[desk.ID][][]byte{}
@@ -377,7 +380,7 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 		}, unusedContentsQuery, void, limit)
 		return p.send("unused content")
 	})
-	var stuck error // what can't be deleted does not keep the rest
+	var stuck error // the failure to delete one content does not stop the others
 	for ws, sums := range unused {
 		if err != nil {
 			break
@@ -452,10 +455,10 @@ func dropContents(t *tx, void int64, sums [][]byte) (aside []string, stuck, err 
 	return aside, stuck, t.fail
 }
 
-// draftGroup is how many drafts are deleted at a time.
+// draftGroup is how many drafts are deleted in one step.
 const draftGroup = 100
 
-// DropDrafts deletes drafts that are older than this.
+// DropDrafts deletes drafts that are older than age.
 func (s *Store) DropDrafts(ctx context.Context, age time.Duration) error {
 	if s.files != nil {
 		return s.files.DropDrafts(ctx, age)

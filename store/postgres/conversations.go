@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Lists that are newest first begin before this position.
+// Lists that begin with the newest record start before this position.
 const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
@@ -33,7 +33,7 @@ func readConversation(row pgx.Row) (*desk.Conversation, error) {
 }
 
 const (
-	conversationQuery     = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id >= $2 AND id <= $2 ORDER BY id` // see contactByID
+	conversationQuery     = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id >= $2 AND id <= $2 ORDER BY id` // the range of one id: see contactByID
 	openConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
 	WHERE workspace_id = $1 AND channel_id = $2 AND contact_id = $3 AND status = 'open'`
 	newestConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
@@ -49,20 +49,21 @@ func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.C
 	return found, err
 }
 
-// fewConversations is how many conversations of one contact are sorted for a page. For
-// a contact with more, the workspace's list is read: an index for each contact's list
-// would be one more to write with every message.
+// fewConversations is the greatest number of a contact's conversations that are sorted
+// for a page. If the contact has more, the workspace's list is read instead. An index
+// for the lists of contacts would have to be written with every message.
 const fewConversations = 500
 
 const conversationCountQuery = `SELECT count(*) FROM
 	(SELECT FROM conversations WHERE workspace_id = $1 AND contact_id = $2 LIMIT $3) v`
 
-// conversationsQuery is the query of the list with its arguments; few tells that the
-// filter's contact has few conversations. A walk reads a limited number of
-// conversations. If there are more, its last row has no status and is the last one that
-// it has read.
+// conversationsQuery returns the query of the list with its arguments. few tells that
+// the filter's contact has few conversations. If some filters have no index, the query
+// is a walk: it reads a limited number of conversations and checks the filters. If there
+// are more to read, its last row is the last conversation that it has read, with an
+// empty status.
 //
-// The query must leave the planner only one index, see contactsQuery.
+// The query must leave the planner only one index (see contactsQuery).
 func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int, few bool) (string, []any) {
 	args := []any{uuid(ws), int64(after.LastMessageAt), int64(after.CreatedAt), uuid(after.ID), limit + 1}
 	bind := func(v any) string { args = append(args, v); return fmt.Sprintf("$%d", len(args)) }
@@ -70,7 +71,7 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 	if f.ActiveSince > 0 {
 		from += ` AND last_message_at >= ` + bind(int64(f.ActiveSince))
 	}
-	// The index of the unassigned ones is the only one with this order.
+	// Only the index of unassigned conversations has this order.
 	const last = ` ORDER BY last_message_at DESC NULLS LAST, created_at DESC NULLS LAST, id DESC NULLS LAST`
 	order, reverse := ` ORDER BY last_message_at DESC, created_at DESC, id DESC`, ` ORDER BY last_message_at, created_at, id`
 	if f.Longest {
@@ -118,8 +119,9 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 			SELECT * FROM found WHERE (last_message_at, created_at, id) < ($2, $3, $4)` + filters + order + ` LIMIT $5`, args
 	}
 	of := func(status, most string) string {
-		// The values end the scan: by comparing rows alone, PostgreSQL would go on to the
-		// last conversation of any status. The first comparison is for the planner.
+		// The equations end the scan: with the comparison of rows alone, PostgreSQL would
+		// read on to the last conversation of any status. The first comparison is for the
+		// planner.
 		held := func(column, value string) string {
 			return from + ` AND (` + column + `, status, last_message_at, created_at, id) < (` + value + `, ` + status + `, $2, $3, $4)
 			AND ` + column + ` = ` + value + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)
@@ -138,8 +140,9 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 			return from + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)` + order + ` LIMIT ` + most
 		}
 	}
-	// The indexes are ordered within a status: a list of all is merged from the three. They
-	// are parameters, so that the index of the open ones, which has no order, does not do.
+	// The indexes are ordered within a status, so a list of all statuses is merged from
+	// three lists. The statuses are parameters: for a constant, the planner could choose
+	// the index of open conversations, which is not ordered.
 	var all [3]string
 	if status == "" {
 		all = [3]string{bind("open"), bind("closed"), bind("archived")}
@@ -192,9 +195,10 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 	return found, next, err
 }
 
-// conversationCountsQuery counts open conversations of all channels, or of one. For a
-// member's and the unassigned ones of a channel there is no index, nor for those that wait
-// for a member, so a bounded number is looked at. Each part is ordered so that only one index will do, see contactsQuery.
+// conversationCountsQuery counts open conversations of all channels, or of one. Some
+// counts have no index: in one channel, the member's and the unassigned ones;
+// everywhere, the member's waiting ones. For these, only a bounded number of rows is
+// looked at. Each part is ordered so that only one index fits (see contactsQuery).
 func conversationCountsQuery(ws, member, channel desk.ID) (string, []any) {
 	args := []any{uuid(ws), orNull(member), string(desk.StatusOpen), desk.MaxCount, desk.MaxMemberLooked}
 	const (
@@ -238,7 +242,8 @@ const (
 		ORDER BY waiting_since, created_at, id LIMIT $2`
 )
 
-// A holderRow is a number of a member, or, with the zero id, of nobody.
+// A holderRow is a number that belongs to a member, or (zero id) to the unassigned
+// conversations.
 type holderRow struct {
 	holder desk.ID
 	n      int64
@@ -246,7 +251,7 @@ type holderRow struct {
 
 func readHolder(row pgx.Row) (v holderRow, err error) { return v, row.Scan(into(&v.holder), &v.n) }
 
-// Workloads returns what members hold.
+// Workloads returns the workloads of members.
 func (s *Store) Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (loads map[desk.ID]desk.Workload, later desk.Time, err error) {
 	var open, waits []holderRow
 	ids := make(pgtype.FlatArray[uuid], len(members))
@@ -289,8 +294,8 @@ const (
 	waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id`
 )
 
-// putConversations inserts or replaces conversations, many in one statement. A second open
-// one of a contact on a channel is an error.
+// putConversations inserts or replaces conversations, many in one statement. It is an
+// error if a contact has another open conversation on the channel.
 func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 	if len(list) == 1 {
 		v := list[0]
@@ -318,13 +323,13 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created, directions, unread, readTS, read, waiting, answered, heard)
 }
 
-// contactOfMessage is the contact of the message's conversation.
+// contactOfMessage selects the contact of the message's conversation.
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
 	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content, media_id`
 
-// readMessage reads messageColumns, and what a query adds to them.
+// readMessage reads messageColumns, and the columns that a query adds to them.
 func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var m desk.Message
 	var o desk.OptIn
@@ -338,7 +343,7 @@ func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	return &m, err
 }
 
-// readOneMessage reads what a query for one message returns.
+// readOneMessage reads the row of a query for a single message.
 func readOneMessage(row pgx.Row) (*desk.Message, error) {
 	var contact desk.ID
 	m, err := readMessage(row, into(&contact))
@@ -347,13 +352,14 @@ func readOneMessage(row pgx.Row) (*desk.Message, error) {
 }
 
 const (
-	// A message that is looked for is a late one of its conversation.
+	// The message is usually among the newest of its conversation, so the search begins
+	// there.
 	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = $1 AND conversation_id = $2 AND id = $3 ORDER BY ts DESC LIMIT 1`
 	newestMessageQuery = `SELECT ts, id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND ts >= $3 AND ts < $4 ORDER BY ts DESC, id DESC LIMIT 1`
 	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3 AND external_id <> ''`
-	// Each is looked up by its index, see wantedContacts.
+	// Each message is looked up by its index (see wantedContacts).
 	messagesByQuery = `SELECT ` + messageColumns + ` FROM unnest($2::uuid[], $3::text[]) u (channel, external) CROSS JOIN LATERAL
 	(SELECT * FROM messages WHERE workspace_id = $1 AND channel_id = u.channel AND external_id = u.external AND external_id <> '' OFFSET 0) m`
 )
@@ -403,7 +409,7 @@ func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (foun
 	return found, err
 }
 
-// MessagesBy returns those of the messages that exist, in no order.
+// MessagesBy returns the messages that exist, in no order.
 func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) (found []*desk.Message, err error) {
 	channels, externals := make(pgtype.FlatArray[uuid], len(refs)), make([]string, len(refs))
 	for i, ref := range refs {
@@ -427,8 +433,8 @@ const putMessageQuery = `INSERT INTO messages (workspace_id, ` + messageColumns 
 	opt_in_member = excluded.opt_in_member, template = excluded.template, kind = excluded.kind, author = excluded.author,
 	reply_to = excluded.reply_to, content = excluded.content, media_id = excluded.media_id`
 
-// putMessage inserts or replaces a message. A second one with the same id at the
-// provider is an error.
+// putMessage inserts or replaces a message. It is an error if another message has the
+// same id at the provider.
 func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	var o desk.OptIn
 	if m.OptIn != nil {
@@ -439,10 +445,10 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 		author = &m.Author
 	}
 	unread := 0
-	if m.Direction == desk.Inbound { // of a message that is stored already, this and the attempt stay as they are
+	if m.Direction == desk.Inbound { // replacing a stored message does not change unread and attempt_id
 		unread = 1
 	}
-	if !m.Media.IsZero() { // an erasure then sees the message, or the message comes after it
+	if !m.Media.IsZero() { // an erasure either waits for this message and sees it, or is waited for
 		p.put(`SELECT FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE`, uuid(ws), uuid(m.Media))
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
@@ -455,7 +461,7 @@ const (
 	newestInboundQuery = `SELECT ` + messageColumns + ` FROM messages
 	WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) <= ($3, $4) AND direction = 'inbound' AND external_id <> '' ORDER BY ts DESC, id DESC LIMIT 1`
 	putMessageDeliveryQuery = `UPDATE messages SET delivery = $5, failure = $6 WHERE workspace_id = $1 AND conversation_id = $2 AND ts = $3 AND id = $4`
-	// markReadQuery finds the last of them first, and knows how many there are.
+	// The subquery finds the newest unread messages, and RETURNING counts the marked ones.
 	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) IN
 	(SELECT ts, id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) <= ($3, $4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT $5) RETURNING 1`
 	waitQuery = `SELECT id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'outbound' AND delivery <> 'failed'
@@ -499,9 +505,9 @@ func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) 
 	return found, err
 }
 
-// eraseConversations deletes the conversations of contacts with all messages and notes. Each
-// statement sees what was committed before it, so it first waits for transactions that
-// write into one of them.
+// eraseConversations deletes the conversations of contacts with all messages and notes.
+// It first locks the conversations, which waits for transactions that write into one of
+// them. So the later statements see everything that these have written.
 func eraseConversations(t *tx, contacts pgtype.FlatArray[uuid]) error {
 	const of = ` FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	p, ws := t.pipe, t.ws

@@ -19,7 +19,7 @@ const (
 		ON CONFLICT (workspace_id, day, kind, key) DO UPDATE SET n = daily.n + excluded.n, label = excluded.label`
 )
 
-// DailyPlace returns up to where the events of a workspace are counted.
+// DailyPlace returns the position up to which a workspace's events are counted.
 func (s *Store) DailyPlace(ctx context.Context, ws desk.ID) (place desk.EventPlace, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		place, err = one(p, "place of daily counts", func(row pgx.Row) (place desk.EventPlace, err error) {

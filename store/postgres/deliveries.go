@@ -119,7 +119,7 @@ func readResponses(p *pipe, ws desk.ID, list []*desk.WebhookDelivery) error {
 	var contacts, ids pgtype.FlatArray[uuid]
 	for _, d := range list {
 		if d.Status == desk.DeliveryDelivered && len(d.Tries) == 1 {
-			continue // nothing has failed
+			continue // no try has failed, so there is no response
 		}
 		byID[d.ID] = d
 		contacts, ids = append(contacts, uuid(d.Contact)), append(ids, uuid(d.ID))
@@ -138,7 +138,7 @@ func readResponses(p *pipe, ws desk.ID, list []*desk.WebhookDelivery) error {
 	return p.send("responses")
 }
 
-// Delivery returns a delivery of a webhook, nil if there is none.
+// Delivery returns a delivery of a webhook, or nil.
 func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.WebhookDelivery, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		if d, err = one(p, "delivery", readDelivery, deliveryQuery, uuid(ws), uuid(webhook), uuid(id)); err != nil || d == nil {
@@ -160,9 +160,9 @@ func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (lis
 	return list, err
 }
 
-// dropDeliveries deletes the deliveries that a query called gone names, with their
-// responses. A connection may have planned it while there were no deliveries, and then
-// compares each delivery with all that are gone. So it says between which ids they are.
+// dropDeliveries deletes the deliveries in gone, with their responses. It names the
+// smallest and the largest id for the sake of plans that were made while there were no
+// deliveries: such a plan compares each delivery of the range with all of gone.
 const dropDeliveries = `,
 	answers AS (DELETE FROM delivery_responses r USING gone WHERE r.workspace_id = $1 AND r.contact_id = gone.contact_id AND r.delivery_id = gone.id)
 	DELETE FROM deliveries d USING gone WHERE d.workspace_id = $1 AND d.webhook_id = $2 AND d.id = gone.id
@@ -189,7 +189,7 @@ func (s *Store) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, befor
 
 const nextDeliveredQuery = `SELECT webhook_id FROM deliveries WHERE workspace_id = $1 AND webhook_id > $2 ORDER BY webhook_id LIMIT 1`
 
-// DeliveredWebhooks steps from one webhook to the next, past its deliveries.
+// DeliveredWebhooks steps from one webhook to the next, and skips its deliveries.
 func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list = nil
@@ -208,8 +208,8 @@ func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.
 	return list, err
 }
 
-// eraseResponses deletes what endpoints answered to the events of deleted contacts. It
-// comes after the contacts were deleted: then nobody adds one any more.
+// eraseResponses deletes the responses of endpoints to events of deleted contacts. It
+// runs after the contacts were deleted, so no transaction can add a response afterwards.
 func eraseResponses(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 	p.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`, uuid(ws), contacts)
 }
@@ -222,8 +222,8 @@ func (t *tx) Leased(task string, holder desk.ID) (calls int64, ours bool, err er
 	return calls, ours, t.send("lease")
 }
 
-// passedExpr is true for a place ($2, $3) of an event that the feed has, or that has
-// expired. Its tag is desk.Event.Tag.
+// passedExpr is true for the place ($2, $3) of an event that is in the feed or has
+// expired. The tag is that of desk.Event.Tag.
 const passedExpr = `(EXISTS (SELECT 1 FROM events WHERE workspace_id = $1 AND seq = $2
 		AND (at # ('x' || right(translate(subject_id::text, '-', ''), 16))::bit(64)::bigint) & 281474976710655 = $3)
 	OR $2 <= coalesce((SELECT seq FROM event_floors WHERE workspace_id = $1), 0))`
@@ -233,7 +233,8 @@ func (t *tx) Passed(place desk.EventPlace) (bool, error) {
 		`SELECT `+passedExpr, uuid(t.ws), place.Seq, place.Tag)
 }
 
-// Each of these fails, and with it all that was sent, if something is not as it was.
+// Each of these statements fails if its condition no longer holds. Then nothing that was
+// sent with it is stored.
 const (
 	stillHeld     = `SELECT 1 / count(*) FROM (SELECT 1 FROM leases WHERE workspace_id = $1 AND task = $2 AND holder = $3 AND calls = $4 FOR SHARE) l`
 	stillSettings = `SELECT 1 / count(*) FROM workspaces WHERE id = $1 AND NOT deleted AND settings_version = $2`
@@ -260,7 +261,7 @@ func (s *Store) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, st
 		case changed:
 			return false, nil
 		case failure.Code == readOnlyTransaction:
-			s.pool.Reset() // see transact
+			s.pool.Reset() // as in transact
 		}
 	}
 	return err == nil, err
@@ -289,7 +290,8 @@ const (
 
 	putResponse    = `INSERT INTO delivery_responses (workspace_id, contact_id, delivery_id, at, response) `
 	putAnyResponse = ` ON CONFLICT (workspace_id, contact_id, delivery_id, at) DO UPDATE SET response = excluded.response`
-	// A contact that is being deleted is waited for. Once it is deleted, there is no row.
+	// This waits for the deletion of the contact, if one is under way. If the contact is
+	// deleted, there is no row.
 	putContactsResponse = putResponse + `SELECT $1, u.id, $3, $4, $5 FROM (SELECT $2::uuid) u (id) CROSS JOIN LATERAL
 		(SELECT` + contactByID + ` FOR KEY SHARE) c` + putAnyResponse
 )
@@ -299,7 +301,8 @@ func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error 
 	return t.fail
 }
 
-// putDeliveries locks the contacts in the order of their ids, as all do.
+// putDeliveries locks the contacts in the order of their ids, like all other
+// transactions.
 func putDeliveries(p *pipe, ws, webhook desk.ID, list []*desk.WebhookDelivery) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b *desk.WebhookDelivery) int { return bytes.Compare(a.Contact[:], b.Contact[:]) })

@@ -14,13 +14,13 @@
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
 //	erased.go         messages of deleted people, by hashes
-//	callbacks.go      bodies of callbacks, and the people whom they name
+//	callbacks.go      bodies of callbacks, and the people they name
 //	events.go         events: storing them, their log, dropping them
 //	feed.go           pages of the feed, with the records of their events
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
 //	policies.go       reply policies
-//	answers.go        what they assign and answer: turns, who waits, automatic replies
+//	answers.go        assignment by policy: turns, waiting conversations, automatic replies
 //	daily.go          counts of messages by day
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states

@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// The messages of each conversation are read in the order of their key, see wantedContacts.
+// The messages of each conversation are read in the order of their key (see
+// wantedContacts).
 const (
 	forgottenMessagesQuery = `SELECT m.conversation_id, m.ts, m.id, m.channel_id, m.external_id, m.attempt_id FROM unnest($2::uuid[]) u (id) CROSS JOIN LATERAL
 	(SELECT * FROM messages WHERE workspace_id = $1 AND conversation_id = u.id AND (ts, id) > ($3, $4) ORDER BY workspace_id, conversation_id, ts, id LIMIT $5) m`
@@ -23,12 +24,12 @@ const (
 	(SELECT hash FROM erased_messages WHERE workspace_id = $1 AND erased_at < ` + statementNow + ` - $2::bigint ORDER BY workspace_id, erased_at, hash LIMIT $3)`
 )
 
-// erasedTogether is how many conversations are read at a time, each up to a page.
+// erasedTogether is how many conversations are read in one step, up to a page of each.
 const erasedTogether = 20
 
-// forgetMessages keeps hashes of the messages in conversations that are being deleted, and
-// erases the attempts that sent them. It reads a bounded number at a time: there may be
-// very many.
+// forgetMessages stores hashes of the messages in conversations that are being deleted,
+// and erases the attempts that sent them. It reads the messages in steps of bounded
+// size, because there may be very many.
 func forgetMessages(t *tx, conversations []desk.ID) error {
 	for len(conversations) > 0 {
 		n := min(erasedTogether, len(conversations))
@@ -48,8 +49,8 @@ func forgetMessages(t *tx, conversations []desk.ID) error {
 	return t.fail
 }
 
-// forgetPage forgets a page of messages of each conversation that are after a position. It
-// returns the last positions of those conversations that have more.
+// forgetPage handles one page of each conversation's messages, after a position. It returns
+// the last positions of the conversations that have more messages.
 func forgetPage(t *tx, conversations []desk.ID, after desk.MessagePlace) (full map[desk.ID]desk.MessagePlace, err error) {
 	full = map[desk.ID]desk.MessagePlace{}
 	var hashes []stored.ErasedHash
@@ -99,8 +100,8 @@ func bytesOf(hashes []stored.ErasedHash) [][]byte {
 	return list
 }
 
-// ReceivedMessage looks for the hash after the message: a deletion that the first statement
-// waits for is seen by the second.
+// ReceivedMessage looks for the message first, and then for the hash. If the first
+// statement waits for a deletion to commit, the second statement sees its hash.
 func (t *tx) ReceivedMessage(m desk.MessageRef) (known *desk.Message, erased bool, err error) {
 	t.each(func(row pgx.Row) (err error) { known, err = readOneMessage(row); return err }, messageByQuery+forUpdate, uuid(t.ws), uuid(m.Channel), m.ExternalID)
 	t.queueErased([]desk.MessageRef{m}, &erased)
@@ -113,8 +114,8 @@ func (t *tx) AnyErased(list []desk.MessageRef) (erased bool, err error) {
 	return erased, t.send("erased messages")
 }
 
-// queueErased queues the query that tells whether any of the messages was one of a deleted
-// person.
+// queueErased queues the query that tells whether any of the messages belongs to a
+// deleted person.
 func (t *tx) queueErased(list []desk.MessageRef, erased *bool) {
 	hashes := make([]stored.ErasedHash, len(list))
 	for i, m := range list {

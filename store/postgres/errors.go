@@ -17,26 +17,26 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	lockNotAvailable     = "55P03" // lock_timeout
-	divisionByZero       = "22012" // rows were missed, see allDone
+	divisionByZero       = "22012" // rows are missing (see allDone)
 	idleInTransaction    = "25P03" // idle_in_transaction_session_timeout
 	readOnlyTransaction  = "25006" // a standby, or a primary that has become a standby
 )
 
 // machineClasses are the classes of SQLSTATE for faults of the machine, not of the
-// request. They end, and the same request may then succeed.
+// request. Such faults end, and then the same request may succeed.
 var machineClasses = map[string]bool{
 	"08": true, // connection
-	"53": true, // disk, memory, connections are used up
-	"57": true, // shutdown, start, cancelled by a timeout
-	"58": true, // the disk, the system
+	"53": true, // no disk space, memory or connections are left
+	"57": true, // shutdown, start, or cancelled by a timeout
+	"58": true, // the disk, or the system
 }
 
-// errConflict means that another transaction has changed what this one has read. If no
-// run succeeds, the machine is overloaded.
+// errConflict means that another transaction has changed data that this one has read. If
+// every further run fails too, the machine is overloaded.
 var errConflict = errors.New("another transaction came first")
 
-// failed adds the failed action to an error, and makes it Unavailable if it is a fault
-// of the machine.
+// failed wraps an error with the name of the action. If the error is a fault of the
+// machine, failed makes it Unavailable.
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -62,8 +62,8 @@ func byMachine(err error) bool {
 	}
 }
 
-// conflicts tells whether another transaction caused err, so that a new try may
-// succeed.
+// conflicts tells whether another transaction caused err. Then the transaction may
+// succeed if it runs again.
 func conflicts(err error) bool {
 	switch sqlState(err) {
 	case serializationFailure, deadlockDetected, divisionByZero:

@@ -20,8 +20,8 @@ const insertEvents = `WITH counter AS (
 	FROM counter, unnest($2::bigint[], $3::text[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::bigint[])
 		WITH ORDINALITY u (` + eventColumns + `, n)`
 
-// eventColumns are those besides the workspace and the number. A node of the release
-// before writes no subject_key: its events are not in the feed.
+// eventColumns are all columns except the workspace and the number. Nodes of the
+// previous release do not write subject_key, so their events are not in the feed.
 const eventColumns = `at, kind, subject_id, actor_kind, actor_id, changed, subject_key, conversation_id, contact_id, message_ts`
 
 // putEvents queues the events for the commit.
@@ -73,7 +73,7 @@ const (
 		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq LIMIT $5`
 )
 
-// ofSettings is the condition of the index events_settings. It means the types of
+// ofSettings is the condition of the index events_settings. It selects the types of
 // desk.EventType.OfSettings.
 const ofSettings = `(kind COLLATE "C" < 'con' OR kind COLLATE "C" >= 'k' AND kind COLLATE "C" < 'mes' OR kind COLLATE "C" >= 'po' AND kind COLLATE "C" < 'pp'
 	OR kind COLLATE "C" >= 'sn' AND kind COLLATE "C" < 'so' OR kind COLLATE "C" >= 'w')`
@@ -81,7 +81,7 @@ const ofSettings = `(kind COLLATE "C" < 'con' OR kind COLLATE "C" >= 'k' AND kin
 const (
 	eventLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq > $2 AND seq < $3
 		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq DESC LIMIT $5`
-	// Only the index has this order.
+	// Only the index events_settings has this order.
 	settingsLogQuery = `SELECT seq, ` + eventColumns + ` FROM events WHERE workspace_id = $1 AND seq > $2 AND seq < $3 AND ` + ofSettings + `
 		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq DESC NULLS LAST LIMIT $5`
 )
@@ -101,7 +101,7 @@ func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType
 	return found, next, err
 }
 
-// Heads returns how far each of the workspaces is.
+// Heads returns the head of each of the workspaces.
 func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]store.Head, err error) {
 	ids := make([]uuid, len(list))
 	for i, ws := range list {

@@ -14,9 +14,10 @@ import (
 )
 
 // The records of a page of events are read in the order of the events, up to the size of
-// a page: those of events that were read before, or, to save a round trip, those of the
-// events that a scan finds. A subquery that can't be dissolved (OFFSET 0) looks each record
-// up by its key, however many there are by the planner's estimate.
+// a page. The queries that end in Listed are for events that were read before. To save a
+// round trip, those that end in Found contain the scan of the events. The planner can't
+// dissolve a subquery with OFFSET 0, so each record is looked up by its key, whatever
+// number of rows the planner expects.
 const (
 	eventsScan = `(SELECT seq, kind, subject_id, conversation_id, message_ts FROM events WHERE workspace_id = $1 AND seq > $2 AND seq <= $3
 		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq LIMIT $5) e`
@@ -95,9 +96,9 @@ func (s *Store) Events(ctx context.Context, ws desk.ID, q store.EventQuery, whic
 	return page, err
 }
 
-// eventsAtOnce is Events in one round trip, by settings that may be out of date. Then it
-// returns no page. All that the page may need is read ahead; what makes a page of it is as
-// ever.
+// eventsAtOnce is Events in one round trip, with settings from memory. If they turn out
+// to be out of date, it returns no page. It reads ahead everything that the page may
+// need. Then stored.ReadFeed makes the page from it, as usual.
 func (s *Store) eventsAtOnce(p *pipe, known *desk.Settings, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	types, err := which(known)
 	if err != nil {
@@ -141,7 +142,7 @@ func (s *Store) eventsAtOnce(p *pipe, known *desk.Settings, q store.EventQuery, 
 	return stored.ReadFeed(f, q, func(*desk.Settings) ([]desk.EventType, error) { return types, nil })
 }
 
-// errOldSettings says that what was read ahead can't be used.
+// errOldSettings means that the data that was read ahead can't be used.
 var errOldSettings = errors.New("the settings in memory are out of date")
 
 // A feed reads the events of a workspace in one snapshot.
@@ -150,17 +151,17 @@ type feed struct {
 	s        *Store
 	ws       desk.ID
 	settings *desk.Settings
-	version  int64 // of the settings
+	version  int64 // the version of the settings
 	floor    desk.EventPlace
 	newest   desk.EventPlace
 	*records
 
-	ahead   bool // all was read already
+	ahead   bool // all data was read ahead
 	at      map[int64]desk.EventPlace
 	scanned []desk.FeedEvent
 }
 
-// readEnds queues a look at the ends of the feed, and at the version of the settings.
+// readEnds queues reads of the feed's ends and of the settings' version.
 func (f *feed) readEnds() {
 	f.each(func(row pgx.Row) error {
 		err := row.Scan(&f.version)
@@ -214,7 +215,7 @@ func (f *feed) Scan(after, upTo int64, types []desk.EventType, limit int) ([]des
 	return all(f.pipe, "events", readEvent, eventsQuery, uuid(f.ws), after, upTo, types, limit)
 }
 
-// records are what was read for a page of events.
+// records are the records of a page of events.
 type records struct {
 	contacts      map[desk.ID]*desk.Contact
 	conversations map[desk.ID]*desk.Conversation
@@ -223,7 +224,8 @@ type records struct {
 	attempts      map[desk.ID]*desk.Attempt
 	files         map[desk.ID]*desk.Media
 
-	// How many there are, and the number of the last one that was read.
+	// How many contacts and messages the page has, and the numbers of the last ones that
+	// were read.
 	thereContacts, thereMessages, lastContact, lastMessage int64
 }
 
@@ -298,7 +300,7 @@ func (f *feed) readFiles(query string, args ...any) {
 	}, query, args...)
 }
 
-// Records reads all records in one round trip. Those that are more than a page are not
+// Records reads all records in one round trip. Records beyond the size of a page are not
 // read, and the page ends before their events.
 func (f *feed) Records(page *store.EventPage) error {
 	var contacts, conversations, in, messages, noted, notes, attempts []uuid

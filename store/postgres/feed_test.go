@@ -8,8 +8,8 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// TestOneRoundTrip: a page of events with their records, and an event alone, are read in
-// one round trip, and the deliveries of events are stored in one.
+// TestOneRoundTrip: reading a page of events with their records, reading a single event,
+// and storing the deliveries of events each take one round trip.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	p := pgtest.NewProxy(t, pgtest.Database(t))
@@ -34,7 +34,7 @@ func TestOneRoundTrip(t *testing.T) {
 	}
 	trips := func(what string, do func()) {
 		t.Helper()
-		do() // so that the statements are prepared
+		do() // prepares the statements
 		before := p.Requests()
 		do()
 		if n := p.Requests() - before; n != 1 {

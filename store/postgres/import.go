@@ -18,19 +18,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Table is one that is filled from another database.
+// A Table is a table that is filled from another database.
 type Table struct {
 	Name    string
-	Columns []string // those of the key first, in its order
-	Key     int      // how many are the key's
+	Columns []string // the columns of the key come first, in the key's order
+	Key     int      // how many columns the key has
 }
 
-// importLock is the advisory lock with which only one process at a time imports.
+// importLock is the advisory lock that lets only one process at a time import.
 const importLock = migrationLock + 1
 
-// This table marks a database whose import is not finished, with the fingerprint of the
-// source. The tables themselves show how far the import got: rows come in the order of
-// keys, batch by batch.
+// The table migration_progress marks a database with an unfinished import, and has the
+// fingerprint of the source. The other tables show how far the import got: rows come in
+// the order of keys, batch by batch.
 const (
 	makeProgress = `CREATE TABLE IF NOT EXISTS migration_progress (fingerprint text NOT NULL)`
 	dropProgress = `DROP TABLE migration_progress`
@@ -39,19 +39,19 @@ const (
 // An Import fills the database with the content of another one.
 type Import struct {
 	c     *pgxpool.Conn
-	files *stored.Files       // of content; nil: it goes into the database
-	types map[string][]uint32 // of each table's columns
+	files *stored.Files       // of content; nil: content goes into the database
+	types map[string][]uint32 // the types of each table's columns
 }
 
-// Import calls f and, if it succeeds, ends the import. Otherwise a later import
-// continues. It returns InvalidRequest for a database that holds anything other than an
-// unfinished import from the installation with this fingerprint.
+// Import calls f. If f succeeds, the import is finished; otherwise a later import
+// continues it. Import returns InvalidRequest if the database contains anything other
+// than an unfinished import from the installation with this fingerprint.
 func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) error) (err error) {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return failed("connect", err)
 	}
-	defer func() { // closes it, which lets go of the lock
+	defer func() { // closes the connection, which releases the lock
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
 		err = errors.Join(err, c.Hijack().Close(closing))
@@ -69,7 +69,7 @@ func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) 
 	return failed("end the import", err)
 }
 
-// importing tells whether an import has begun and not ended.
+// importing tells whether an import is unfinished.
 func (s *Store) importing(ctx context.Context) (begun bool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		begun, err = one(p, "import", func(row pgx.Row) (begun bool, err error) {
@@ -81,8 +81,8 @@ func (s *Store) importing(ctx context.Context) (begun bool, err error) {
 	return begun, err
 }
 
-// takeImportLock waits a short time: the server may not have noticed yet that an import
-// was killed.
+// takeImportLock waits for a short time: the server may not have noticed yet that an
+// earlier import was killed.
 func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
 	_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET statement_timeout = 0; SET `+idleParameter+` = '`+longIdle+`'`) // a page of callbacks may have gigabytes
 	if err == nil {
@@ -94,7 +94,7 @@ func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
 	return failed("lock", err)
 }
 
-// claim marks the database, unless it is marked already or used for something else.
+// claim marks the database for the import. It fails if the database has another use.
 func (s *Store) claim(ctx context.Context, c *pgxpool.Conn, fingerprint string) error {
 	err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, makeProgress); err != nil {
@@ -125,7 +125,7 @@ func (s *Store) claim(ctx context.Context, c *pgxpool.Conn, fingerprint string) 
 	return failed("begin the import", err)
 }
 
-// Last returns the last key that a table holds, nil when it is empty.
+// Last returns the last key of a table, or nil if the table is empty.
 func (i *Import) Last(ctx context.Context, t Table) (key []any, err error) {
 	columns := t.Columns[:t.Key]
 	query := fmt.Sprintf("SELECT %s FROM %s ORDER BY %s DESC LIMIT 1",
@@ -134,8 +134,8 @@ func (i *Import) Last(ctx context.Context, t Table) (key []any, err error) {
 	return key, err
 }
 
-// Each calls f with up to limit rows that follow the row with the key after in the order
-// of keys; nil is before the first. A value is nil, an int64, a string or a []byte.
+// Each calls f with up to limit rows that follow the row with the key after (nil: from
+// the first row), in the order of keys. A value is nil, an int64, a string or a []byte.
 func (i *Import) Each(ctx context.Context, t Table, after []any, limit int, f func(row []any)) error {
 	return i.rows(ctx, t, pageQuery(t, after != nil, limit), after, f)
 }
@@ -179,7 +179,7 @@ func (i *Import) rows(ctx context.Context, t Table, query string, args []any, f 
 	return failed("read "+t.Name, rows.Err())
 }
 
-// Put stores rows that follow all that the table holds, all or none of them.
+// Put stores rows that come after all rows of the table. It stores all of them or none.
 func (i *Import) Put(ctx context.Context, t Table, rows [][]any) error {
 	types, err := i.typesOf(ctx, t)
 	if err != nil {
@@ -200,7 +200,7 @@ func (i *Import) Put(ctx context.Context, t Table, rows [][]any) error {
 			return err
 		}
 		switch t.Name {
-		case "events", "event_floors": // both begin with the workspace and a number
+		case "events", "event_floors": // the first columns of both tables are the workspace and a number
 			return putCounters(ctx, tx, rows)
 		}
 		return nil
@@ -208,13 +208,13 @@ func (i *Import) Put(ctx context.Context, t Table, rows [][]any) error {
 	return failed("store "+t.Name, err)
 }
 
-// putCounters sets the number of each workspace's newest event, given rows whose columns
-// begin with the workspace and a number that is taken.
+// putCounters sets the number of each workspace's newest event. The first columns of the
+// rows are the workspace and a number that is in use.
 func putCounters(ctx context.Context, tx pgx.Tx, events [][]any) error {
 	batch := &pgx.Batch{}
 	for n, row := range events {
 		if n+1 < len(events) && string(events[n+1][0].([]byte)) == string(row[0].([]byte)) {
-			continue // the next one is newer
+			continue // the next row of this workspace is newer
 		}
 		batch.Queue(`INSERT INTO event_counters (workspace_id, seq) VALUES ($1, $2)
 			ON CONFLICT (workspace_id) DO UPDATE SET seq = GREATEST(event_counters.seq, excluded.seq)`, row[0], row[1])
@@ -236,8 +236,8 @@ func (i *Import) typesOf(ctx context.Context, t Table) ([]uint32, error) {
 	return i.types[t.Name], nil
 }
 
-// PutContent stores content whose row is stored, unless it is there already. read opens
-// it.
+// PutContent stores content that has a row, unless the content is stored already. The
+// function read opens the content.
 func (i *Import) PutContent(ctx context.Context, ws, sum []byte, read func() (io.ReadCloser, error)) (err error) {
 	if there, err := i.hasContent(ctx, ws, sum); there || err != nil {
 		return err
@@ -321,8 +321,8 @@ func (i *Import) putChunks(ctx context.Context, ws, sum []byte, from io.Reader) 
 	}))
 }
 
-// CheckContent reads stored content, and returns an error if it is not what its hash
-// says.
+// CheckContent reads stored content, and returns an error if the content does not match
+// its hash.
 func (i *Import) CheckContent(ctx context.Context, ws, sum []byte) error {
 	hash := sha256.New()
 	if i.files != nil {

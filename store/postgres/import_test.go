@@ -38,7 +38,7 @@ func TestImport(t *testing.T) {
 		if err := i.Put(t.Context(), eventsTable, want[:7]); err != nil {
 			t.Error(err)
 		}
-		// All or nothing: the last one is there already.
+		// All or nothing: the last row is stored already.
 		if err := i.Put(t.Context(), eventsTable, append(slices.Clone(want[7:9]), want[0])); err == nil {
 			t.Error("a row was stored twice")
 		}
@@ -107,7 +107,7 @@ func sameRow(a, b []any) bool {
 	})
 }
 
-// A page is sought by its whole key.
+// TestImportSeeks: a page is found by its whole key.
 func TestImportSeeks(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
@@ -132,9 +132,9 @@ func TestImportSeeks(t *testing.T) {
 	}
 }
 
-// TestEveryTableIsDecided lists all tables of the schema: what is a workspace's goes when
-// the workspace is deleted, as its key tells; of any other table, somebody has said what
-// it is.
+// TestEveryTableIsDecided checks each table of the schema. Either the table's key leads
+// with workspace_id, so its rows go when the workspace is deleted, or the test lists the
+// table with a reason.
 func TestEveryTableIsDecided(t *testing.T) {
 	t.Parallel()
 	others := map[string]string{

@@ -40,8 +40,8 @@ func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.Number
 }
 
 const (
-	// statusLock locks a message by the provider's id. If two ids share a lock, one
-	// only waits.
+	// statusLock locks a message by the provider's id. If two ids share a lock, the only
+	// effect is that one transaction waits.
 	statusLock = `SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text || $3::text, 0))`
 
 	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3
@@ -76,7 +76,7 @@ const putInboundQuery = `INSERT INTO inbound_items (workspace_id, ` + inboundCol
 	ON CONFLICT (workspace_id, due_at, id) DO UPDATE SET channel_id = excluded.channel_id, received_at = excluded.received_at,
 	skip = excluded.skip, body = excluded.body`
 
-// inboundArgs leaves the body of a callback to PutCallback.
+// inboundArgs leaves out the body of a callback, which PutCallback stores.
 func inboundArgs(ws desk.ID, n desk.InboundItem) []any {
 	if n.ReceivedAt != 0 {
 		n.Body = nil
@@ -104,12 +104,12 @@ const takeInboundQuery = `WITH wanted AS (
 	SELECT ` + inboundColumns + ` FROM taken ORDER BY n`
 
 const (
-	// statementNow is the database's clock at the start of the statement, so that an
-	// index can be searched by it.
+	// statementNow is the database's clock at the start of the statement. Unlike
+	// databaseNow, it can be used to search an index.
 	statementNow = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
 
-	// inboundQuery and farInboundQuery are of the items that are due up to the longest wait
-	// from now, and of those after it, which are due too.
+	// inboundQuery selects items up to the longest wait from now. farInboundQuery selects
+	// the items after that: their due time is impossible, so they are due too.
 	inboundQuery = `SELECT ` + inboundColumns + `, ` + statementNow + ` FROM inbound_items
 	WHERE workspace_id = $1 AND due_at <= ` + statementNow + ` + $2::bigint ORDER BY due_at, id LIMIT $3`
 	farInboundQuery = `SELECT ` + inboundColumns + `, 0 FROM inbound_items
@@ -143,7 +143,7 @@ func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (map[desk
 	return s.due(ctx, "inbound items due", inboundDueQuery, longest)
 }
 
-// due reads workspaces, each with how many milliseconds to wait.
+// due reads workspaces and how many milliseconds each has to wait.
 func (s *Store) due(ctx context.Context, doing, query string, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		due = map[desk.ID]time.Duration{}
@@ -159,9 +159,9 @@ func (s *Store) due(ctx context.Context, doing, query string, longest time.Durat
 	return due, err
 }
 
-// Lease gives a task to the caller for some milliseconds of the database's clock, and
-// tells whether it did. It does not while another caller has the task by a lease that
-// is not void.
+// Lease gives a task to the caller for some milliseconds of the database's clock. It
+// returns false while another caller holds a valid lease. A lease that ends later than a
+// new one would is not valid.
 func (s *Store) Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (bool, error) {
 	tag, err := s.exec(ctx, "lease", `INSERT INTO leases (workspace_id, task, until) VALUES ($1, $2, `+databaseNow+` + $3)
 		ON CONFLICT (workspace_id, task) DO UPDATE SET until = excluded.until

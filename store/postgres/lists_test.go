@@ -16,8 +16,8 @@ import (
 
 var listed = flag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded and TestListTimes store. Long run of TestListsAreBounded: -listed 200000")
 
-// Whom the lists are filtered by: one whom everything is of, one who has little, and one
-// who has nothing.
+// The ids by which the lists are filtered: one that owns nearly everything, one that has
+// little, and one that has nothing.
 var most, little, nothing = desk.ID{1}, desk.ID{2}, desk.ID{3}
 
 // fill stores n contacts and n conversations.
@@ -54,7 +54,8 @@ type node struct {
 	Plans   []node
 }
 
-// looked counts the rows of tables that a step and those below it have looked at.
+// looked counts the table rows that a step and the steps below it have read, and lists
+// how.
 func (n node) looked() (rows float64, by []string) {
 	if n.Index != "" || strings.Contains(n.Kind, "Seq Scan") {
 		rows = (n.Rows + n.Removed + n.Recheck) * n.Loops
@@ -67,11 +68,11 @@ func (n node) looked() (rows float64, by []string) {
 	return rows, by
 }
 
-// lookedAt runs a query and returns how many rows it has looked at, and by what, and how
-// many blocks it has read.
+// lookedAt runs a query. It returns how many rows the query has read, how it read them,
+// and how many blocks it has read.
 func lookedAt(t *testing.T, s *Store, query string, args []any) (int, []string, int) {
 	t.Helper()
-	// Prepared, as the store's queries are: the plan must do for all parameters.
+	// The query is prepared, as in the store: one plan must serve all parameters.
 	var literals []string
 	for _, arg := range args {
 		if id, ok := arg.(uuid); ok {
@@ -104,8 +105,9 @@ func lookedAt(t *testing.T, s *Store, query string, args []any) (int, []string, 
 	return int(rows), by, plan[0].Plan.Hit + plan[0].Plan.Read
 }
 
-// TestListsAreBounded: whatever the filters, a page of a list looks at a bounded number
-// of rows, whether the server has no figures of the tables, old ones, or those of today.
+// TestListsAreBounded: with any filters, a page of a list looks at a bounded number of
+// rows. This must hold without statistics of the tables, with old ones, and with current
+// ones.
 func TestListsAreBounded(t *testing.T) {
 	t.Parallel()
 	for figures, before := range map[string]int{"absent": -1, "of empty tables": 0, "of few rows": 10, "of today": *listed} {
@@ -173,11 +175,11 @@ func TestListsAreBounded(t *testing.T) {
 									}
 									bound := 3*page + 3
 									if !contact.IsZero() || !channel.IsZero() && (unassigned || !assignee.IsZero()) {
-										bound = desk.MaxLooked + 3 // with the first of each status
+										bound = desk.MaxLooked + 3 // one more row for each status
 									}
 									if channel == little {
 										f.Looked, bound = desk.MaxMemberLooked, min(bound, desk.MaxMemberLooked+3)
-										if contact == nothing { // its few are sorted
+										if contact == nothing { // few conversations of a contact are sorted
 											bound = max(bound, fewConversations+3)
 										}
 									}
@@ -201,8 +203,8 @@ func TestListsAreBounded(t *testing.T) {
 				query, args = conversationsQuery(ws, f, place, desk.MaxLimit, false)
 				check(2*page+3, fmt.Sprintf("conversations, deep: %+v", f), query, args)
 			}
-			// The scan ends with the member's open ones, which are few, and does not go on to
-			// the others: entries of an index are no rows that it has looked at.
+			// The member has few open conversations. The scan must end with them. Further
+			// entries of the index are not in the count of rows, so the test counts blocks.
 			query, args := conversationsQuery(ws, desk.ConversationFilter{Status: desk.StatusOpen, Assignee: most}, (desk.ConversationFilter{}).Start(), desk.MaxLimit, false)
 			if _, by, blocks := lookedAt(t, s, query, args); blocks > 30 {
 				t.Errorf("few open conversations of a member: %d blocks are read: %q", blocks, by)
@@ -217,7 +219,7 @@ func TestListsAreBounded(t *testing.T) {
 				}
 			}
 			counts("all assigned")
-			// Nobody has told the planner that this changed.
+			// The planner's statistics are not updated after this change.
 			if _, err := s.pool.Exec(t.Context(), `UPDATE conversations SET assigned_member_id = NULL`); err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +230,7 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			check(fewConversations+1, "conversations of a contact", conversationCountQuery, []any{uuid(ws), uuid(first), fewConversations + 1})
 			check(page, "messages", messagesQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(lastID), page})
-			// The hour, by which an attempt ages, is one row more.
+			// One more row: the hour by which attempts age.
 			for _, before := range []desk.ID{lastID, {0x7f}} {
 				check(page+1, "attempts", attemptsQuery, []any{uuid(ws), uuid(before), page})
 				check(page+1, "attempts in doubt", inDoubtQuery, []any{uuid(ws), uuid(before), page})
@@ -241,9 +243,9 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLookUpsReadKeys: a connection keeps the plan of its first use, which it may have made
-// while the tables were empty. The look-up of a record by id reads a few pages even then,
-// not an index of the whole workspace.
+// TestLookUpsReadKeys: a connection keeps the plan of its first use, which it may have
+// made while the tables were empty. Even with this plan, looking up a record by id must
+// read only a few pages, not an index of the whole workspace.
 func TestLookUpsReadKeys(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
@@ -284,7 +286,7 @@ func TestLookUpsReadKeys(t *testing.T) {
 	}
 	for n, look := range looks {
 		exec(fmt.Sprintf("PREPARE look%d AS %s", n, look.query))
-		if look.name != "update" { // it would fail: there is no row yet
+		if look.name != "update" { // it would fail, because there is no row yet
 			exec(fmt.Sprintf("EXECUTE look%d (%s)", n, look.args))
 		} else {
 			exec(fmt.Sprintf("EXPLAIN EXECUTE look%d (%s)", n, look.args))
@@ -314,8 +316,9 @@ func TestLookUpsReadKeys(t *testing.T) {
 	}
 }
 
-// TestDeliveriesAreFoundByKey: a connection keeps the plan that it made while there were no
-// deliveries. Deleting some looks at those, not at all of the webhook for each.
+// TestDeliveriesAreFoundByKey: a connection keeps the plan that it made while there were
+// no deliveries. With this plan, deleting some deliveries must read only these, not all
+// deliveries of the webhook for each of them.
 func TestDeliveriesAreFoundByKey(t *testing.T) {
 	t.Parallel()
 	const stored, limit = desk.MaxDeliveries + 2000, 500
@@ -370,7 +373,7 @@ func TestDeliveriesAreFoundByKey(t *testing.T) {
 	}
 }
 
-// TestListTimes measures the lists that TestListsAreBounded counts the work of.
+// TestListTimes measures the time of the lists of TestListsAreBounded.
 func TestListTimes(t *testing.T) {
 	if !storetest.JudgesTimes() {
 		t.Parallel()

@@ -76,7 +76,7 @@ func (t *tx) OldMedia(before desk.Time, limit int) ([]*desk.Media, error) {
 	return all(t.pipe, "old media", readMedia, oldMediaQuery+forUpdate, uuid(t.ws), int64(before), limit)
 }
 
-// MediaRef returns the id by which a channel's provider knows a file, "" for none.
+// MediaRef returns the id by which a channel's provider knows a file, or "".
 func (s *Store) MediaRef(ctx context.Context, ws, media, channel desk.ID) (ref string, at desk.Time, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		p.each(func(row pgx.Row) error { return row.Scan(&ref, (*int64)(&at)) },
@@ -90,7 +90,7 @@ const putMediaRefQuery = `INSERT INTO media_refs (workspace_id, media_id, channe
 	SELECT $1, id, $3, $4, $5 FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE
 	ON CONFLICT (workspace_id, media_id, channel_id) DO UPDATE SET ref = excluded.ref, at = excluded.at`
 
-// PutMediaRef stores it, unless the file was deleted.
+// PutMediaRef stores the provider's id of a file, unless the file was deleted.
 func (s *Store) PutMediaRef(ctx context.Context, ws, media, channel desk.ID, ref string, at desk.Time) error {
 	_, err := s.exec(ctx, "store media ref", putMediaRefQuery, uuid(ws), uuid(media), uuid(channel), ref, int64(at))
 	return err
@@ -110,15 +110,15 @@ const (
 	dropUploadsQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = ANY ($2::uuid[]) AND used = 0
 		AND NOT EXISTS (SELECT FROM attempts WHERE workspace_id = $1 AND media_id = media.id) RETURNING id, status, sha256)` + dropOfMedia
 	dropMediaQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = $2 RETURNING id, status, sha256)` + dropOfMedia
-	// dropOfMedia deletes what belongs to files that are gone. DropContents deletes the
-	// content.
+	// dropOfMedia deletes the records that belong to the files in gone. DropContents
+	// deletes the content.
 	dropOfMedia = `, jobs AS (DELETE FROM media_jobs WHERE workspace_id = $1 AND media_id IN (SELECT id FROM gone)),
 		refs AS (DELETE FROM media_refs WHERE workspace_id = $1 AND media_id IN (SELECT id FROM gone))
 		UPDATE media_contents SET unused = 1 WHERE workspace_id = $1 AND unused = 0 AND sha256 IN (SELECT sha256 FROM gone WHERE status = 'ready')`
 )
 
-// MediaInUse is asked after Media, which locks the row: so do those who store a message or an
-// attempt with it.
+// MediaInUse must be called after Media, which locks the row. Transactions that store a
+// message or an attempt with the file lock the row too.
 func (t *tx) MediaInUse(id desk.ID) (used bool, err error) {
 	t.each(func(row pgx.Row) error { return row.Scan(&used) },
 		`SELECT EXISTS (SELECT FROM messages WHERE workspace_id = $1 AND media_id = $2) OR EXISTS (SELECT FROM attempts WHERE workspace_id = $1 AND media_id = $2)`, uuid(t.ws), uuid(id))
@@ -147,7 +147,7 @@ func (t *tx) DropUploads(before desk.Time, limit int) (int, error) {
 }
 
 const (
-	// ofContacts are the conversations of contacts.
+	// ofContacts selects the conversations of contacts.
 	ofContacts     = ` (SELECT id FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]))`
 	mediaOfQuery   = `SELECT id FROM media WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	uploadsOfQuery = `SELECT media_id FROM messages WHERE workspace_id = $1 AND media_id IS NOT NULL AND conversation_id IN` + ofContacts
@@ -158,16 +158,16 @@ const (
 		RETURNING id, status, sha256)` + dropOfMedia
 )
 
-// eraseMediaOf deletes the files that contacts sent, and the uploads that only they got. All
-// are locked first, so that the second statement sees the messages of others, and the
-// provider's ids that are being stored.
+// eraseMediaOf deletes the files that contacts sent, and the uploads that were sent only
+// to them. All files are locked first, so that the second statement sees the messages of
+// other people, and the provider's ids that are being stored.
 func eraseMediaOf(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 	p.put(`SELECT 1 FROM media WHERE workspace_id = $1 AND id IN (`+mediaOfQuery+` UNION `+uploadsOfQuery+`) ORDER BY id FOR UPDATE`, uuid(ws), contacts)
 	p.put(eraseMedia, uuid(ws), contacts)
 }
 
 // bindMedia ties the installation to the directory of content, or to the database. It
-// returns InvalidRequest for another place.
+// returns InvalidRequest if the installation is tied to another place.
 func (s *Store) bindMedia(ctx context.Context) error {
 	var bound string
 	holds := false
@@ -215,7 +215,7 @@ func number(b bool) int64 {
 
 const attachedQuery = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = $1 AND id = ANY ($2::uuid[])`
 
-// attach adds the records of their files to messages, with one query for all of them.
+// attach adds the files' records to messages, with one query for all messages.
 func attach(p *pipe, ws desk.ID, messages []*desk.Message) error {
 	ids := pgtype.FlatArray[uuid]{}
 	for _, m := range messages {

@@ -38,7 +38,7 @@ func readJob(row pgx.Row) (*store.MediaJob, error) {
 }
 
 // MediaDue returns the workspaces with files to fetch, and how long to wait until the
-// first of each is due.
+// first file of each is due.
 func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error) {
 	return s.due(ctx, "media due", mediaDueQuery, longest)
 }
@@ -61,7 +61,8 @@ func (s *Store) TakeMediaJob(ctx context.Context, ws, holder desk.ID, lease, lon
 	return job, err
 }
 
-// HoldMediaJob extends the holder's lease, and tells whether it still has the job.
+// HoldMediaJob extends the holder's lease, and tells whether the holder still has the
+// job.
 func (s *Store) HoldMediaJob(ctx context.Context, ws, media, holder desk.ID, lease time.Duration) (bool, error) {
 	tag, err := s.exec(ctx, "hold media job", `UPDATE media_jobs SET due_at = `+databaseNow+` + $4::bigint WHERE workspace_id = $1 AND media_id = $2 AND holder = $3`,
 		uuid(ws), uuid(media), uuid(holder), lease.Milliseconds())

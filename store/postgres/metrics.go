@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The greatest number that each of these counts.
+// Each of these counts ends at 100,000; usedMediaBytes is a sum.
 const (
 	countInDoubtQuery = `SELECT count(*) FROM (SELECT FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000) d`
 	countMediaQuery   = `SELECT count(*) FROM (SELECT FROM media_jobs WHERE ended = 0 LIMIT 100000) j`
@@ -21,7 +21,7 @@ const (
 	databaseBytesQuery  = `SELECT pg_database_size(current_database())`
 )
 
-// The number of webhooks of a state.
+// These count the webhooks in each state.
 const (
 	countHooks = `SELECT count(*) FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
 		LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id WHERE NOT w.deleted AND `

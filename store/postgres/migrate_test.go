@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestMigrationsAreFrozen fails when a migration that installations have run is edited:
-// they would never run the edit.
+// TestMigrationsAreFrozen fails if a migration that installations have run is edited:
+// they would never run the edited one.
 func TestMigrationsAreFrozen(t *testing.T) {
 	t.Parallel()
 	storetest.Frozen(t, migrations, map[string]string{
@@ -52,8 +52,8 @@ func TestMigrationsAreFrozen(t *testing.T) {
 	})
 }
 
-// TestMigrateBesideWriters: a migration that a transaction of the release before runs into,
-// so that each waits for the other, is tried again.
+// TestMigrateBesideWriters: if a migration and a transaction of the previous release
+// deadlock, the migration is tried again.
 func TestMigrateBesideWriters(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -73,7 +73,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 		return conn
 	}
 	check(t, schemaOf(t, url, 27).Close())
-	writer, looks := connect("1min"), connect("1s") // the migration sees the deadlock first
+	writer, looks := connect("1min"), connect("1s") // so that the migration detects the deadlock first
 	exec := func(sql string) {
 		t.Helper()
 		if _, err := writer.Exec(t.Context(), sql); err != nil {
@@ -81,7 +81,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 		}
 	}
 	exec(`BEGIN`)
-	exec(`LOCK TABLE attempts IN ROW EXCLUSIVE MODE`) // as a write does
+	exec(`LOCK TABLE attempts IN ROW EXCLUSIVE MODE`) // like a write
 	separator := "?"
 	if strings.Contains(url, "?") {
 		separator = "&"
@@ -94,7 +94,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 		}
 		opened <- err
 	}()
-	for waits := 0; waits == 0; { // the migration has changed messages by then
+	for waits := 0; waits == 0; { // when the migration waits, it has already changed messages
 		if err := looks.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'attempts'::regclass`).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}

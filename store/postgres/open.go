@@ -18,54 +18,53 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connectTimeout limits the wait for a server that does not answer, unless the URL sets
+// connectTimeout limits the wait for a server that does not respond, unless the URL sets
 // another limit.
 const connectTimeout = 5 * time.Second
 
-// idleBound is after what time the server ends the session of a process that does nothing
-// in a transaction. Between two statements, none takes nearly as long.
+// idleBound is how long a session may be idle in a transaction. After that, the server
+// ends it. Between two statements, a healthy process needs far less time.
 const idleBound = "5s"
 
-// longIdle is the bound of upgrades and imports, for which no request waits.
+// longIdle is the bound for upgrades and imports. No request waits for them.
 const longIdle = "30s"
 
 const idleParameter = "idle_in_transaction_session_timeout"
 
-// parameters are set on every connection, in place of the server's own.
+// parameters are set on every connection, and override those of the server.
 var parameters = map[string]string{
 	"application_name":   "parley",
 	"synchronous_commit": "on", // the log is on the disk when COMMIT returns
-	// A node that hangs must not block the others for longer: what it has locked is free
-	// again after idleBound, and nobody waits for it for longer than lock_timeout.
+	// A node that hangs must not block the others for long. Its locks are released after
+	// idleBound, and no transaction waits for a lock longer than lock_timeout.
 	"statement_timeout": "15s",
 	"lock_timeout":      "7s",
 	idleParameter:       idleBound,
-	// Every query has an index, and must use it from the first import on, when the
-	// server has no statistics yet.
+	// Every query has an index, and must use it from the first import on, when the server
+	// has no statistics yet.
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
 	"plan_cache_mode":   "force_generic_plan",
-	"jit":               "off", // it would compile for a hundred milliseconds to save one
+	"jit":               "off", // compiling takes a hundred milliseconds and saves about one
 }
 
-// Config says where the database is.
+// Config configures a Store.
 type Config struct {
 	URL      string       // postgres://user:password@host/database, as libpq reads it
-	Media    string       // the directory of content, which all nodes share; "": the database
-	MaxConns int32        // connections of this node at most; 0: as the URL says, or by the number of processors
-	Log      *slog.Logger // of an upgrade; nil: nothing is logged
-	Key      []byte       // of the hashes by which messages of deleted people are known
+	Media    string       // the directory of content, which all nodes share; "": content is in the database
+	MaxConns int32        // the most connections of this node; 0: as in the URL, or by the number of processors
+	Log      *slog.Logger // for the steps of an upgrade; nil: nothing is logged
+	Key      []byte       // the key of the hashes of deleted people's messages
 
-	rules string // by which claims are made; "": desk.IdentityRules()
+	rules string // the rules by which claims are made; "": desk.IdentityRules()
 }
 
-// A Store keeps parley's data in a PostgreSQL database; see store.Store for its
-// promises.
+// A Store keeps parley's data in a PostgreSQL database (see store.Store).
 type Store struct {
 	pool *pgxpool.Pool
-	key  []byte // of the hashes of erased messages
+	key  []byte // the key of the hashes of erased messages
 
-	files  *stored.Files // of content; nil: it is in the database
+	files  *stored.Files // of content; nil: content is in the database
 	chunks chan struct{} // has an element for each chunk of content that is being stored
 
 	shares shares
@@ -74,12 +73,12 @@ type Store struct {
 	rules    *stored.Rules
 }
 
-// Open opens the database, migrating it as needed. It fails when a newer parley has
-// migrated it.
+// Open opens the database, and migrates it if needed. It fails if a newer parley has
+// migrated the database.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, err // which leaves the password out
+		return nil, err // pgx leaves the password out of the error
 	}
 	maps.Copy(config.ConnConfig.RuntimeParams, parameters)
 	if config.ConnConfig.ConnectTimeout == 0 {
@@ -106,10 +105,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Exists tells whether the database at a URL holds an installation. It changes nothing
-// there.
+// Exists tells whether the database at a URL contains an installation. It does not
+// change the database.
 func Exists(ctx context.Context, url string) (there bool, err error) {
-	config, err := pgxpool.ParseConfig(url) // which knows the pool's own parameters, too
+	config, err := pgxpool.ParseConfig(url) // it also knows the parameters of the pool
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +128,7 @@ func Exists(ctx context.Context, url string) (there bool, err error) {
 	return there, err
 }
 
-// Close closes all connections. No method may be running or be called any more.
+// Close closes all connections. No method may be running or be called afterwards.
 func (s *Store) Close() error {
 	s.pool.Close()
 	return nil
@@ -143,7 +142,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 const rulesQuery = `SELECT rules FROM claim_rules`
 
-// Ready tells whether the database answers, and this process may write to it.
+// Ready tells whether the database answers and this process may write to it.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.read(ctx, func(p *pipe) error {
 		s.seeRules(p)
@@ -154,7 +153,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	})
 }
 
-// seeRules queues a look at the database's rules.
+// seeRules queues a read of the database's rules.
 func (s *Store) seeRules(p *pipe) {
 	p.each(func(row pgx.Row) error {
 		var rules string
@@ -166,6 +165,6 @@ func (s *Store) seeRules(p *pipe) {
 	}, rulesQuery)
 }
 
-// chunksAtOnce is how many chunks of a node are stored at a time. Every commit of others
-// waits until the database has written what came before it.
+// chunksAtOnce is how many chunks a node stores at a time. A commit of another
+// transaction waits until the database has written the chunks before it.
 const chunksAtOnce = 2

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// lockBuckets creates the missing buckets and locks the others, in order.
-	// Transactions that lock several buckets do so in the order of their names.
+	// lockBuckets creates the missing buckets and locks the others. Every transaction
+	// locks buckets in the order of their names.
 	lockBuckets = `INSERT INTO pace (workspace_id, bucket, until_us) SELECT $1, u.bucket, 0 FROM unnest($2::text[]) u (bucket)
 	ON CONFLICT (workspace_id, bucket) DO UPDATE SET until_us = excluded.until_us WHERE false`
 	paceQuery = `WITH clock AS MATERIALIZED (SELECT ` + databaseMicros + ` AS now),
@@ -30,9 +30,9 @@ const (
 		AND (until_us <= ` + databaseMicros + ` OR until_us > ` + databaseMicros + ` + $2::bigint) FOR UPDATE SKIP LOCKED) l WHERE p.ctid = l.place`
 )
 
-// Pace takes one place in each of the buckets, if none of them makes the caller wait
-// longer than most, and returns how long to wait before going on. Otherwise it takes
-// none; buckets that it has created have no places taken.
+// Pace takes one place in each of the buckets, if no bucket makes the caller wait longer
+// than most. It returns how long to wait before going on. Otherwise it takes no place;
+// new buckets then have no places taken.
 func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
 	buckets = slices.SortedFunc(slices.Values(buckets), func(a, b desk.Bucket) int { return strings.Compare(a.Name, b.Name) })
 	n := len(buckets)
@@ -49,7 +49,7 @@ func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, mos
 }
 
 // ForgetPace deletes the buckets of a workspace whose places have all passed, or are
-// further ahead than they can be.
+// further ahead than longest, which is impossible.
 func (s *Store) ForgetPace(ctx context.Context, ws desk.ID, longest time.Duration) error {
 	_, err := s.exec(ctx, "forget pace", forgetPaceQuery, uuid(ws), longest.Microseconds())
 	return err

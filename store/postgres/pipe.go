@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// readBound is how long a read may take, with the wait for a connection.
+	// readBound is the time limit of a read, including the wait for a connection.
 	readBound = 20 * time.Second
-	// readTries is on how many dead connections a read may fail before it gives up.
+	// readTries is how many dead connections a read tries before it gives up.
 	readTries = 3
 )
 
-// read runs f, which only reads, on a connection. It may run again.
+// read runs f, which must only read, on a connection. f may run again.
 func (s *Store) read(ctx context.Context, f func(*pipe) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
@@ -45,8 +45,8 @@ func (s *Store) readOnce(ctx context.Context, f func(*pipe) error) (lost bool, e
 	return false, err
 }
 
-// A pipe is a connection with the statements that wait for the next round trip. It
-// keeps the first error.
+// A pipe is a connection with the statements that wait for the next round trip. It keeps
+// the first error.
 type pipe struct {
 	ctx     context.Context
 	c       *pgxpool.Conn
@@ -58,7 +58,7 @@ func newPipe(ctx context.Context, c *pgxpool.Conn) *pipe {
 	return &pipe{ctx: ctx, c: c, waiting: &pgx.Batch{}}
 }
 
-// put queues a statement. Its arguments must not change any more.
+// put queues a statement. Its arguments must not change before it is sent.
 func (p *pipe) put(query string, args ...any) *pgx.QueuedQuery {
 	return p.waiting.Queue(query, args...)
 }
@@ -73,7 +73,7 @@ func (p *pipe) send(doing string) error {
 	return failed(doing, p.fail)
 }
 
-// each queues a query, whose rows are read when they come.
+// each queues a query. read is called for each row once the rows arrive.
 func (p *pipe) each(read func(pgx.Row) error, query string, args ...any) {
 	p.put(query, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -85,13 +85,14 @@ func (p *pipe) each(read func(pgx.Row) error, query string, args ...any) {
 	})
 }
 
-// one sends a query and returns what read makes of its only row, or the zero T.
+// one sends a query and returns its only row, read by read, or the zero T if there is
+// none.
 func one[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query string, args ...any) (v T, err error) {
 	p.each(func(row pgx.Row) (err error) { v, err = read(row); return err }, query, args...)
 	return v, p.send(doing)
 }
 
-// all sends a query and returns what read makes of each row.
+// all sends a query and returns its rows, each read by read.
 func all[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query string, args ...any) (list []T, err error) {
 	p.each(func(row pgx.Row) error {
 		v, err := read(row)
@@ -113,7 +114,7 @@ func (u uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: u, Va
 
 func (u *uuid) ScanUUID(v pgtype.UUID) error { *u = v.Bytes; return nil }
 
-// into is the target of a scan for an id.
+// into makes an id the target of a scan.
 func into(id *desk.ID) *uuid { return (*uuid)(id) }
 
 // orNull returns an id as a parameter; the zero id is NULL.
@@ -124,14 +125,14 @@ type hash [32]byte
 
 func (h *hash) ScanBytes(v []byte) error { copy(h[:], v); return nil }
 
-// A jsonText is a value as JSON. It is made at once, because the value may change
+// A jsonText is a value as JSON. It is encoded at once, because the value may change
 // later.
 type jsonText struct {
 	text []byte
 	err  error
 }
 
-// asJSON is v as JSON, and nil as "".
+// asJSON encodes v as JSON, and nil as "".
 func asJSON(v any) jsonText {
 	text, err := json.Marshal(v, stored.JSON)
 	if string(text) == "null" {
@@ -145,7 +146,7 @@ func (j jsonText) TextValue() (pgtype.Text, error) {
 	return pgtype.Text{String: string(j.text), Valid: true}, j.err
 }
 
-// A document is the target of a scan for what asJSON made; it fills a nil or zero
+// A document is the target of a scan for a text from asJSON. It fills a nil or zero
 // value.
 type document struct{ into any }
 

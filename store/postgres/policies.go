@@ -19,7 +19,7 @@ func readPolicy(row pgx.Row) (desk.Policy, error) {
 	return stored.Policy(channel, text, at)
 }
 
-// putPolicies queues what a change says of reply policies.
+// putPolicies queues the reply policies of a change.
 func putPolicies(p *pipe, ws desk.ID, change desk.Change) error {
 	for _, policy := range change.Policies {
 		text, err := stored.PolicyText(policy)

@@ -37,7 +37,7 @@ func openAt(t *testing.T, url string) *Store {
 	return s
 }
 
-// openTwo opens one database twice, as two nodes do.
+// openTwo opens one database twice, like two nodes.
 func openTwo(t *testing.T) [2]*Store {
 	t.Helper()
 	url := pgtest.Database(t)
@@ -53,7 +53,7 @@ func newWorkspace(t *testing.T, s *Store) desk.ID {
 	return ws
 }
 
-// query returns what a statement answers in its only column.
+// query returns the only column of a statement's rows.
 func query(t *testing.T, s *Store, sql string, args ...any) []string {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), sql, args...)
@@ -67,8 +67,9 @@ func query(t *testing.T, s *Store, sql string, args ...any) []string {
 	return list
 }
 
-// TestCommitsAreDurable reads the settings on a live connection: a kill alone proves
-// nothing about power. Whatever the URL or the database says, they are ours.
+// TestCommitsAreDurable reads the settings on a live connection. A test that kills the
+// process proves nothing about a loss of power. The store's settings win over those of
+// the URL and of the database.
 func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t)+"?synchronous_commit=off&statement_timeout=0")
@@ -79,7 +80,8 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
-// TestKeysLeadWithTheWorkspace: the tables can be spread over machines by it.
+// TestKeysLeadWithTheWorkspace: the tables can be distributed over machines by
+// workspace.
 func TestKeysLeadWithTheWorkspace(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
@@ -93,7 +95,7 @@ func TestKeysLeadWithTheWorkspace(t *testing.T) {
 		WHERE i.indrelid IN (` + tables + `) AND i.indisunique AND a.attname <> 'workspace_id'`
 	foreign := `SELECT k.conname::text FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
 		WHERE k.contype = 'f' AND k.conrelid IN (` + tables + `) AND a.attname <> 'workspace_id'`
-	// All that is ordered or unique compares by its bytes.
+	// All text that is ordered or unique compares by bytes.
 	collated := `SELECT DISTINCT i.indexrelid::regclass::text FROM pg_index i, unnest(i.indcollation) o (id)
 		WHERE i.indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
 		AND o.id <> 0 AND o.id <> '"C"'::regcollation`
@@ -117,8 +119,8 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// TestOpen_may_not_create: a node whose role may only read and write rows opens a database
-// that has all migrations.
+// TestOpen_may_not_create: a node with a role that may only read and write rows opens a
+// database that has all migrations.
 func TestOpen_may_not_create(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -184,7 +186,7 @@ func identity(kind string, n int) desk.Identity {
 	return desk.Identity{Kind: kind, Value: fmt.Sprint(n)}
 }
 
-// upsertOf writes a contact that holds the identities given.
+// upsertOf returns an upsert with the given identities.
 func upsertOf(list ...desk.Identity) *desk.Op {
 	op := &desk.Op{Kind: desk.OpUpsert}
 	op.Write.Sent = list
@@ -219,8 +221,8 @@ func update(s *Store, ws desk.ID, ops ...*desk.Op) (refused, err error) {
 }
 
 // TestNodesMakeOneContact: two nodes write the same people at once, in batches that name
-// them in different orders, and delete some. Nobody is there twice, and the events are
-// numbered without a gap.
+// them in different orders, and delete some of them. No person exists twice, and the
+// event numbers have no gap.
 func TestNodesMakeOneContact(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -276,7 +278,7 @@ func TestNodesMakeOneContact(t *testing.T) {
 	}
 }
 
-// TestEventsKeepTheActor: an event's row says what kind of caller did it, and who.
+// TestEventsKeepTheActor: an event's row has the kind and the id of the caller.
 func TestEventsKeepTheActor(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
@@ -300,8 +302,8 @@ func TestEventsKeepTheActor(t *testing.T) {
 	}
 }
 
-// TestNodesOpenOneConversation: nodes that look for an open conversation, and open one
-// when there is none, agree on it.
+// TestNodesOpenOneConversation: if several nodes look for an open conversation and open
+// one because there is none, only one is opened.
 func TestNodesOpenOneConversation(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -335,8 +337,8 @@ func TestNodesOpenOneConversation(t *testing.T) {
 	}
 }
 
-// TestEditsCountOnEveryNode: from the moment an edit was answered, no node works by what
-// was before.
+// TestEditsCountOnEveryNode: once an edit is acknowledged, no node uses the old
+// settings.
 func TestEditsCountOnEveryNode(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -361,7 +363,8 @@ func TestEditsCountOnEveryNode(t *testing.T) {
 			}
 		}
 	}
-	// A flush that has begun ends before the revocation is answered, or sees it.
+	// A flush that has begun either ends before the revocation is acknowledged, or sees
+	// the revocation.
 	edit(stores[0], 0)
 	var group sync.WaitGroup
 	stop := make(chan struct{})
@@ -388,13 +391,13 @@ func TestEditsCountOnEveryNode(t *testing.T) {
 			}
 		})
 	}
-	edit(stores[1], 1) // though the others never pause
+	edit(stores[1], 1) // although the other nodes write all the time
 	close(stop)
 	group.Wait()
 }
 
-// TestTransactionsSeeEdits: what a transaction decides, it decides by the newest settings,
-// though it began with those that this node had in memory.
+// TestTransactionsSeeEdits: a transaction decides by the newest settings, even if it
+// began with older settings from memory.
 func TestTransactionsSeeEdits(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -416,7 +419,7 @@ func TestTransactionsSeeEdits(t *testing.T) {
 	}
 	for name, f := range bodies {
 		for range 3 {
-			if _, err := stores[1].Settings(t.Context(), ws); err != nil { // now in memory
+			if _, err := stores[1].Settings(t.Context(), ws); err != nil { // puts the settings into memory
 				t.Fatal(err)
 			}
 			if err := stores[0].UpdateSettings(t.Context(), ws, func(s *desk.Settings) (desk.Change, error) {
@@ -448,7 +451,8 @@ func TestTransactionsSeeEdits(t *testing.T) {
 	}
 }
 
-// TestRemovedMemberOwnsNothing: a removal on one node meets assignments on the other.
+// TestRemovedMemberOwnsNothing: one node removes a member while the other node assigns
+// to this member.
 func TestRemovedMemberOwnsNothing(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -466,7 +470,7 @@ func TestRemovedMemberOwnsNothing(t *testing.T) {
 			group.Go(func() {
 				op := upsertOf(identity("x", 10*round+n))
 				op.Write.Owner = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(m.ID.String())}
-				if _, err := update(stores[0], ws, op); err != nil { // a refusal is fine
+				if _, err := update(stores[0], ws, op); err != nil { // it may be refused
 					t.Error(err)
 				}
 			})
@@ -483,7 +487,7 @@ func TestRemovedMemberOwnsNothing(t *testing.T) {
 	}
 }
 
-// TestEarlyStatusesAreNotLost: a status is kept while its message is being stored.
+// TestEarlyStatusesAreNotLost: a status arrives while its message is being stored.
 func TestEarlyStatusesAreNotLost(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -522,8 +526,8 @@ func TestEarlyStatusesAreNotLost(t *testing.T) {
 	}
 }
 
-// TestNodesTakeInboundOnce: what a node is taking, another passes over without waiting,
-// and has again when the first fails.
+// TestNodesTakeInboundOnce: if one node is taking an item, another node skips it without
+// waiting, and gets it if the first node fails.
 func TestNodesTakeInboundOnce(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -560,7 +564,7 @@ func TestNodesTakeInboundOnce(t *testing.T) {
 }
 
 // TestVersionsAreNotUsedTwice: a standby that takes over may have missed the last edits,
-// which nodes remember by their versions.
+// whose versions nodes have in memory.
 func TestVersionsAreNotUsedTwice(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -587,8 +591,9 @@ func TestVersionsAreNotUsedTwice(t *testing.T) {
 	}
 }
 
-// TestClaimThatComesLate: a claim that is still being stored, although its process has
-// lost the connection, is waited for by whoever puts the refused attempt in its place.
+// TestClaimThatComesLate: a process has lost the connection while its claim was being
+// stored. A transaction that stores the refused attempt in its place waits for the
+// claim.
 func TestClaimThatComesLate(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -599,7 +604,7 @@ func TestClaimThatComesLate(t *testing.T) {
 		if err := errors.Join(tx.PutAttempt(&claim), tx.TakeKey("k", claim.ID)); err != nil {
 			return err
 		}
-		if _, err := tx.Contact(newID()); err != nil { // sends what waits
+		if _, err := tx.Contact(newID()); err != nil { // sends the queued statements
 			return err
 		}
 		go func() {
@@ -633,8 +638,8 @@ func TestClaimThatComesLate(t *testing.T) {
 	}
 }
 
-// TestLostBeforeCommit: a connection that breaks before anything was to be stored costs
-// another run.
+// TestLostBeforeCommit: if the connection breaks before the commit, the transaction runs
+// again.
 func TestLostBeforeCommit(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
@@ -679,8 +684,8 @@ func TestLostBeforeCommit(t *testing.T) {
 	}
 }
 
-// TestLostAtCommit: a connection that breaks while everything is stored leaves nobody
-// knowing, and it is never run again.
+// TestLostAtCommit: if the connection breaks during the commit, the outcome is unknown,
+// and the transaction never runs again.
 func TestLostAtCommit(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
@@ -719,7 +724,7 @@ func TestLostAtCommit(t *testing.T) {
 	}
 }
 
-// TestReadsSurviveARestart: connections that died in the pool are met by reads, too.
+// TestReadsSurviveARestart: reads succeed although the connections in the pool are dead.
 func TestReadsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
@@ -732,7 +737,7 @@ func TestReadsSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestBlockedIsUnavailable: a lock that somebody does not let go of.
+// TestBlockedIsUnavailable: another transaction does not release its lock.
 func TestBlockedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), Config{URL: pgtest.Database(t), MaxConns: 2})
@@ -748,11 +753,11 @@ func TestBlockedIsUnavailable(t *testing.T) {
 	if _, err := holder.Exec(t.Context(), lockAlone, lockOf(ws)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.pool.Exec(t.Context(), `SET lock_timeout = '50ms'`); err != nil { // the one connection that is left
+	if _, err := s.pool.Exec(t.Context(), `SET lock_timeout = '50ms'`); err != nil { // the only connection that is left
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // a write that was taken does not end with its caller
+	cancel() // a write goes on after its caller has left
 	if err := s.InTx(ctx, ws, func(store.Tx) error { return nil }); !desk.IsType(err, desk.Unavailable) {
 		t.Errorf("while locked: %v", err)
 	}
@@ -793,8 +798,8 @@ func TestWhoseErrorItIs(t *testing.T) {
 	}
 }
 
-// waitForLocks returns once a transaction waits for another, or done has an element, which
-// it returns as an error.
+// waitForLocks returns once a transaction waits for another one. If done has an element
+// first, waitForLocks returns it as an error.
 func waitForLocks(t *testing.T, s *Store, done chan error) error {
 	t.Helper()
 	const waiting = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
@@ -808,8 +813,8 @@ func waitForLocks(t *testing.T, s *Store, done chan error) error {
 	return nil
 }
 
-// TestCallbackOfADeletedContact: whoever deletes a contact waits for a callback of it that is
-// being taken in, and then deletes that, too.
+// TestCallbackOfADeletedContact: deleting a contact waits for a callback of the contact
+// that is being stored, and then deletes the callback too.
 func TestCallbackOfADeletedContact(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -855,9 +860,9 @@ func TestCallbackOfADeletedContact(t *testing.T) {
 	}
 }
 
-// TestNodesKeepPaceTogether: nodes that take the same places, in whatever order they name
-// them, neither lock each other out nor take one too many, though old buckets are
-// forgotten meanwhile and somebody has the workspace to himself.
+// TestNodesKeepPaceTogether: nodes take the same places, and name them in different
+// orders. They do not deadlock, and they never take one place too many, even if old
+// buckets are deleted meanwhile and an edit has the workspace to itself.
 func TestNodesKeepPaceTogether(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -872,7 +877,7 @@ func TestNodesKeepPaceTogether(t *testing.T) {
 					names := []string{"a", "b", "c", fmt.Sprint("new ", round), fmt.Sprint("a new ", round)}
 					list := []desk.Bucket{{Name: "held", Interval: time.Hour, Burst: burst}}
 					for i := range names {
-						list = append(list, desk.Bucket{Name: names[(i*(1+n%4)+n)%len(names)], Burst: 1}) // which pass at once
+						list = append(list, desk.Bucket{Name: names[(i*(1+n%4)+n)%len(names)], Burst: 1}) // a place in such a bucket passes at once
 					}
 					wait, ok, err := stores[n%2].Pace(context.Background(), ws, list, 0)
 					if err != nil || ok == (wait > 0) {
@@ -898,7 +903,8 @@ func TestNodesKeepPaceTogether(t *testing.T) {
 	}
 }
 
-// TestDraftOfALeaver: when a client leaves in the middle of an upload, nothing of it stays.
+// TestDraftOfALeaver: if a client disconnects during an upload, nothing of the upload
+// stays.
 func TestDraftOfALeaver(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))
@@ -926,8 +932,8 @@ func TestDraftOfALeaver(t *testing.T) {
 	}
 }
 
-// TestErasureBesideMediaRef: the provider's id of a file that is being stored while the
-// person who sent the file is deleted goes with the file.
+// TestErasureBesideMediaRef: the sender of a file is deleted while the provider's id of
+// the file is being stored. The id is deleted with the file.
 func TestErasureBesideMediaRef(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))

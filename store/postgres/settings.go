@@ -44,14 +44,15 @@ func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settin
 	return settings, err
 }
 
-// nextVersion is a version that was never used before. A standby that takes over may
-// have missed the newest versions, which nodes still have in memory. If it counted on
-// from its own, the same version would mean two things.
+// nextVersion returns an expression for a version that was never used. A standby that
+// takes over may have missed the newest versions, which nodes still have in memory. If
+// it simply counted on, two different settings could get the same version.
 func nextVersion(column string) string {
 	return `greatest(` + column + ` + 1, ` + databaseNow + `)`
 }
 
-// currentSettings reads the version and returns its settings.
+// currentSettings reads the version of the settings, and returns the settings of this
+// version.
 func (s *Store) currentSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	version, err := one(p, "workspace", func(row pgx.Row) (version int64, err error) {
 		err = row.Scan(&version)
@@ -66,10 +67,10 @@ func (s *Store) currentSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	return s.settingsAt(p, ws, version)
 }
 
-// settingsAt returns the settings of a version that was just read: from memory if they
-// have that version, otherwise from the database, which may have a newer one by now.
-// Transactions read settings before they edit them, so nothing that may be rolled back
-// is kept in memory.
+// settingsAt returns the settings of a version that was just read. It takes them from
+// memory if they have this version, otherwise from the database, which may have a newer
+// version by now. Transactions read settings before they edit them, so settings that may
+// be rolled back are never kept in memory.
 func (s *Store) settingsAt(p *pipe, ws desk.ID, version int64) (*desk.Settings, error) {
 	if known := s.settings.At(ws, version); known != nil {
 		return known, nil
@@ -82,10 +83,9 @@ func (s *Store) settingsAt(p *pipe, ws desk.ID, version int64) (*desk.Settings, 
 	return settings, nil
 }
 
-// loadSettings reads a workspace's configuration, all of one version, in one round
-// trip. In a transaction the caller holds the workspace's lock; without one, the
-// queries share a snapshot. With each new version come the rules of identities, see
-// stored.Rules.
+// loadSettings reads a workspace's configuration in one round trip, all of one version.
+// In a transaction, the caller holds the workspace's lock; outside of one, the queries
+// share a snapshot. The rules of identities are read with it (see stored.Rules).
 func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	outside := p.c.Conn().PgConn().TxStatus() == 'I'
 	if outside {
@@ -239,7 +239,8 @@ func removeMember(p *pipe, ws desk.ID, m *desk.Member) error {
 	return nil
 }
 
-// enter adds a record to the directory, so that it is found without its workspace.
+// enter adds a record to the directory, so that it can be found without knowing the
+// workspace.
 func enter(p *pipe, kind, ref string, ws desk.ID) {
 	p.put(`INSERT INTO directory (kind, ref, workspace_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, kind, ref, uuid(ws))
 }
@@ -296,9 +297,9 @@ func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err er
 	return ws, err
 }
 
-// BindSecret stores the fingerprint of the installation's secret key, and from then on
-// returns InvalidRequest for any other key, and for a database into which an
-// installation is still being copied.
+// BindSecret stores the fingerprint of the installation's secret key. From then on, it
+// returns InvalidRequest for any other key. It also returns InvalidRequest while an
+// installation is being copied into the database.
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 	importing, err := s.importing(ctx)
 	if err == nil && importing {

@@ -14,21 +14,22 @@ import (
 // deliveries, have a share of a node's connections; and those that assign by policy, which
 // exclude each other, have one: they queue before they have a connection.
 
-// shares are those of the workspaces with transactions under way.
+// shares holds a share for each workspace with running transactions.
 type shares struct {
 	mu   sync.Mutex
 	most int
 	byID map[desk.ID]*share
 }
 
-// A share is that of a workspace.
+// A share limits the connections for one workspace.
 type share struct {
 	users   int           // under mu of shares
-	slots   chan struct{} // has an element for each transaction that has a connection
+	slots   chan struct{} // has an element for each transaction with a connection
 	assigns chan struct{} // has an element while a transaction assigns
 }
 
-// shareOf is how many of a pool's connections one workspace has: three quarters.
+// shareOf returns how many of a pool's connections one workspace may use: three
+// quarters.
 func shareOf(connections int32) int { return max(1, int(connections)-max(1, int(connections)/4)) }
 
 // use returns the share of a workspace, until done is called.
@@ -55,7 +56,7 @@ func (s *shares) use(ws desk.ID) (v *share, done func()) {
 // errAssigning means that another transaction of this process assigns in the workspace.
 var errAssigning = errors.New("another transaction assigns")
 
-// takePlace takes a place in a channel that has one for each who may be there.
+// takePlace waits until a channel has room, and adds an element.
 func takePlace(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:

@@ -16,10 +16,11 @@ import (
 
 var stoppedWaiters = flag.Int("stopped-waiters", 40, "how many transactions wait for the process that TestStoppedProcess stops")
 
-// TestStoppedProcess: a process that is stopped in a transaction, as by SIGSTOP, has locked a
-// workspace's assignment and some rows. All who wait for them go on once PostgreSQL has ended
-// its session; another workspace does not wait at all, since they do not have all connections;
-// and the stopped process learns that its commit may be lost.
+// TestStoppedProcess: a process is stopped in a transaction, as by SIGSTOP, and has
+// locked a workspace's assignment and some rows. Transactions that wait for these locks
+// go on once PostgreSQL has ended its session. Other workspaces do not wait, because the
+// waiting transactions do not have all connections. The stopped process learns that its
+// commit may be lost.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	for _, assigns := range []bool{true, false} {
@@ -36,7 +37,7 @@ func TestStoppedProcess(t *testing.T) {
 			}
 			now := desk.TimeOf(time.Now())
 			c := desk.Conversation{ID: newTestID(3), ChannelID: newTestID(4), ContactID: newTestID(5), Status: desk.StatusOpen, CreatedAt: now, LastMessageAt: now}
-			// touch locks what the stopped process has locked, too.
+			// touch also locks the rows that the stopped process has locked.
 			touch := func(ws desk.ID) func(store.Tx) error {
 				return func(tx store.Tx) error {
 					if assigns {
@@ -65,7 +66,7 @@ func TestStoppedProcess(t *testing.T) {
 					if err := touch(ws)(tx); err != nil {
 						return err
 					}
-					if tx.Now() == 0 { // it sends what is queued
+					if tx.Now() == 0 { // Now sends the queued statements
 						return nil
 					}
 					if runs++; runs == 1 {
@@ -90,7 +91,7 @@ func TestStoppedProcess(t *testing.T) {
 			for range *stoppedWaiters {
 				<-begun
 			}
-			for s.pool.Stat().AcquiredConns() == 0 { // they have the connections that they may have
+			for s.pool.Stat().AcquiredConns() == 0 { // until the waiting transactions have taken their connections
 				time.Sleep(time.Millisecond)
 			}
 			slowest := time.Duration(0)

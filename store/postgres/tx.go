@@ -21,19 +21,19 @@ type tx struct {
 	settings *desk.Settings
 
 	version int64     // version of the settings
-	now     desk.Time // the database's clock at
+	now     desk.Time // the database's clock at nowAt
 	nowAt   time.Time
 
 	events     []desk.Event
-	webhook    *desk.Webhook             // perhaps a new one
-	unheard    map[store.NumberHash]bool // numbers of which nothing was known
+	webhook    *desk.Webhook             // the change's webhook, which may be new
+	unheard    map[store.NumberHash]bool // numbers without a stored choice
 	committing bool
 
-	own     *share // of the workspace
-	assigns bool   // this transaction may lock the assignment
+	own     *share // the workspace's share
+	assigns bool   // this transaction has taken the place to assign
 }
 
-// begin makes the transaction begin with the next round trip.
+// begin queues the statements that begin the transaction.
 func (t *tx) begin(alone bool) {
 	t.put(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	lock := lockShared
@@ -51,8 +51,8 @@ func (t *tx) begin(alone bool) {
 	}, `SELECT settings_version, `+databaseNow+` FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(t.ws))
 }
 
-// open sends what is queued. It returns NotFound if there is no such workspace, and
-// Unavailable if the process may not write any more.
+// open sends the queued statements. It returns NotFound if there is no such workspace,
+// and Unavailable if the process may not write any more.
 func (t *tx) open(doing string) (err error) {
 	if err := t.send(doing); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (t *tx) open(doing string) (err error) {
 	return t.s.rules.Check()
 }
 
-// commit stores what is queued and the events, and commits, in one round trip. The
+// commit stores the queued writes and the events, and commits, in one round trip. The
 // events come last, because they lock the workspace's counter until the commit.
 func (t *tx) commit() error {
 	putEvents(t.pipe, t.ws, t.events)
@@ -80,8 +80,8 @@ func (t *tx) commit() error {
 	return t.send("commit")
 }
 
-// lost returns the outcome of a transaction whose connection is lost: nothing is
-// stored, unless its commit was under way.
+// lost returns the outcome of a transaction whose connection was lost. Nothing is
+// stored, unless its commit was under way; then the outcome is unknown.
 func (t *tx) lost() (again bool, err error) {
 	if t.committing {
 		return false, stored.CommitLost(t.fail)
@@ -89,12 +89,13 @@ func (t *tx) lost() (again bool, err error) {
 	return t.ctx.Err() == nil, stored.Unavailable(t.fail)
 }
 
-// InTx runs f in a transaction on one workspace. It returns once the changes are
-// durable, or it returns f's error unchanged and nothing is stored.
+// InTx runs f in a transaction on one workspace. It returns nil once the changes are
+// durable. If f returns an error, InTx returns it unchanged and stores nothing.
 //
-// f runs with the settings that are in memory, and the transaction begins with its first
-// read, so this costs no round trip of its own. If they are no longer the newest, that
-// read fails, and f runs again with those of the database.
+// f runs with the settings that are in memory. The transaction begins together with the
+// first read of f, so its beginning costs no round trip. If the settings are not the
+// newest ones, this first read fails, and f runs again with the settings of the
+// database.
 func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
 	known := s.settings.Newest(ws)
 	return s.write(ctx, ws, false, func(t *tx) error {
@@ -109,7 +110,7 @@ func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) er
 			return err
 		}
 		err := f(t)
-		if t.nowAt.IsZero() { // f has read nothing, or there is no such workspace
+		if t.nowAt.IsZero() { // f has not read anything, or its first read has failed
 			if e := t.open("begin"); e != nil {
 				return e
 			}
@@ -118,21 +119,21 @@ func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) er
 	})
 }
 
-// A read locks what it returns until the transaction ends.
+// A read locks the rows that it returns until the transaction ends.
 const forUpdate = ` FOR UPDATE`
 
 func (t *tx) Settings() *desk.Settings { return t.settings }
 
 func (t *tx) Now() desk.Time {
 	if t.nowAt.IsZero() {
-		_ = t.send("begin") // a failure stays
+		_ = t.send("begin") // the pipe keeps the error
 	}
 	return t.now + desk.Time(time.Since(t.nowAt).Milliseconds())
 }
 
-// Book locks the contacts before it loads them. A statement that waits for a lock and
-// loads would see the locked rows as they are now, but the identities as they were
-// before.
+// Book locks the contacts before it loads them. A single statement that waits for a lock
+// and loads would see the locked rows as they are now, but the identities as they were
+// before the wait.
 func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 	w := named(l)
 	locked := map[desk.ID]bool{}
@@ -148,7 +149,7 @@ func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 	}
 	for _, c := range loaded.contacts {
 		if !locked[c.ID] {
-			t.fail = errConflict // an identity has moved between the two
+			t.fail = errConflict // an identity has moved between the two statements
 			return nil, failed("load contacts", t.fail)
 		}
 	}
@@ -234,8 +235,8 @@ func (t *tx) Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, e
 	return answered, since, err
 }
 
-// Window locks a window that exists. A new one of a contact is stored by one transaction at
-// a time, since each has locked the contact's conversation.
+// Window locks a window that exists. If it does not exist yet, only one transaction at a
+// time can store it, since each has locked the contact's conversation.
 func (t *tx) Window(channel, contact desk.ID) (desk.Window, error) {
 	found, err := one(t.pipe, "window", readWindow, windowQuery+forUpdate, uuid(t.ws), uuid(contact), uuid(channel))
 	if err != nil || found == nil {
@@ -290,8 +291,8 @@ func (t *tx) OptOut(number store.NumberHash) (store.OptOut, error) {
 	return *o, err
 }
 
-// SetOptOut uses a plain INSERT for a row that did not exist to be locked. If another
-// transaction has inserted it meanwhile, that is a conflict.
+// SetOptOut uses a plain INSERT if OptOut found no row, because a missing row can't be
+// locked. If another transaction has inserted the row meanwhile, that is a conflict.
 func (t *tx) SetOptOut(number store.NumberHash, o store.OptOut) error {
 	query := `INSERT INTO opt_outs (workspace_id, number_hash, since, at) VALUES ($1, $2, $3, $4)`
 	if !t.unheard[number] {
@@ -302,9 +303,9 @@ func (t *tx) SetOptOut(number store.NumberHash, o store.OptOut) error {
 	return t.fail
 }
 
-// KeepStatus and TakeStatuses exclude each other for a message by a lock of its own, since
-// the message may not exist yet. Otherwise a status could be kept just after the message
-// was stored and had taken its statuses.
+// KeepStatus and TakeStatuses exclude each other by an advisory lock for the message,
+// since the message may not exist yet. Otherwise a status could be kept just after the
+// message was stored and had taken its statuses.
 func (t *tx) KeepStatus(channel desk.ID, n desk.StatusUpdate) error {
 	t.put(statusLock, uuid(t.ws), uuid(channel), n.ExternalID)
 	known := false
@@ -332,8 +333,8 @@ func (t *tx) DropStatuses(hours int64) error {
 
 func (t *tx) PutInbound(n desk.InboundItem) error { return putInbound(t.pipe, t.ws, n) }
 
-// TakeInbound skips items that another transaction is taking. It returns the others in
-// their present state: another process may have processed a part of a callback.
+// TakeInbound skips items that another transaction is taking. It returns the others as
+// they are stored now: another process may have processed a part of a callback.
 func (t *tx) TakeInbound(list []desk.InboundItem) (taken []desk.InboundItem, err error) {
 	due, ids := make([]int64, len(list)), make(pgtype.FlatArray[uuid], len(list))
 	for i, n := range list {

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PutKeyUses stores when keys of a workspace were last used. In the order of their ids:
-// several nodes store the same ones.
+// PutKeyUses stores when keys of a workspace were last used. It locks the keys in the
+// order of their ids, because several nodes may store the same keys.
 func (s *Store) PutKeyUses(ctx context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error {
 	ids, times := make([]uuid, 0, len(uses)), make([]int64, 0, len(uses))
 	for id, at := range uses {

@@ -19,7 +19,7 @@ func readWebhook(row pgx.Row) (w desk.Webhook, err error) {
 	return w, err
 }
 
-// putWebhooks queues what a change says of webhooks.
+// putWebhooks queues the webhooks of a change.
 func putWebhooks(p *pipe, ws desk.ID, change desk.Change) {
 	if w := change.Webhook; w != nil {
 		p.put(`INSERT INTO webhooks (workspace_id, id, url, types, enabled, disabled_reason, sealed, created_at, updated_at)
@@ -40,8 +40,8 @@ func putWebhooks(p *pipe, ws desk.ID, change desk.Change) {
 	}
 }
 
-// beginWebhook queues the state of a new webhook. The events before it in the pipe have
-// their numbers then.
+// beginWebhook queues the state of a new webhook. It comes behind the events in the
+// pipe, so the events have their numbers.
 func beginWebhook(t *tx) {
 	if at := stored.CreatedAt(t.webhook, t.events); at != nil {
 		t.put(`INSERT INTO webhook_states (workspace_id, webhook_id, seq, tag, failing_since, failures, probes, held_until)
@@ -52,7 +52,7 @@ func beginWebhook(t *tx) {
 
 const webhookStateColumns = `webhook_id, seq, tag, failing_since, failures, probes, held_until`
 
-// A webhookState is a state with its webhook.
+// A webhookState is a state with its webhook's id.
 type webhookState struct {
 	id desk.ID
 	desk.WebhookState

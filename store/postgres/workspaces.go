@@ -11,7 +11,7 @@ import (
 )
 
 // DeleteWorkspace marks a workspace as deleted, unless check refuses its name. The same
-// commit removes its keys, members, channels and webhooks, and everything that
+// commit removes its keys, members, channels and webhooks, and all records that
 // background work looks for.
 func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name string) error) error {
 	return s.write(ctx, ws, true, func(t *tx) error {
@@ -61,7 +61,7 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 }
 
 // EraseWorkspace deletes up to limit records of a workspace that is marked as deleted,
-// and returns how many. When none are left, it deletes the workspace itself.
+// and returns how many it deleted. When none are left, it deletes the workspace itself.
 func (s *Store) EraseWorkspace(ctx context.Context, ws desk.ID, limit int) (n int, err error) {
 	marked := false
 	var erase []string
@@ -94,7 +94,7 @@ func (s *Store) EraseWorkspace(ctx context.Context, ws desk.ID, limit int) (n in
 	return 0, err
 }
 
-// workspaceTablesQuery lists the tables of workspaces, found by their keys, and the
+// workspaceTablesQuery lists the tables whose key begins with the workspace, and the
 // keys.
 const workspaceTablesQuery = `SELECT quote_ident(c.relname), string_agg(quote_ident(a.attname), ', ' ORDER BY k.n)
 	FROM pg_class c JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary

@@ -9,7 +9,7 @@ import (
 	"parley/store/internal/stored"
 )
 
-// Where these conditions on sessions hold, the directory and the table change together.
+// These conditions select sessions and links, in a table and in the directory alike.
 const (
 	oneSession     = `workspace_id = ?1 AND hash = ?2`
 	sessionsBeyond = `workspace_id = ?1 AND hash IN (SELECT hash FROM sessions WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY begun_at DESC, hash LIMIT -1 OFFSET ?3)`
@@ -33,7 +33,7 @@ const (
 	(SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = ?1 AND assigned_member_id = ?2 AND status = 'open' LIMIT +?3))`
 )
 
-// Session returns a session with the settings of its workspace, nil if there is none.
+// Session returns a session with the settings of its workspace, or nil.
 func (s *Store) Session(ctx context.Context, hash string) (session *store.Session, settings *desk.Settings, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		session, err = one("session", c.stmt(sessionQuery).text(hash), func(s *stmt) *store.Session {
@@ -51,7 +51,7 @@ func (s *Store) Session(ctx context.Context, hash string) (session *store.Sessio
 	return session, settings, nil
 }
 
-// LoginLink returns a link with the settings of its workspace, nil if there is none.
+// LoginLink returns a link with the settings of its workspace, or nil.
 func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLink, settings *desk.Settings, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		link, err = one("login link", c.stmt(loginLinkQuery).text(hash), readLoginLink)
@@ -67,7 +67,7 @@ func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLi
 	return link, settings, nil
 }
 
-// unlessGone returns nil for the error of a workspace that was deleted between two reads.
+// unlessGone turns NotFound into nil: the workspace was deleted between two reads.
 func unlessGone(err error) error {
 	if desk.IsType(err, desk.NotFound) {
 		return nil
@@ -91,7 +91,7 @@ func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) 
 	return list, err
 }
 
-// MostRecipes returns how many recipes the passwords of one e-mail have at most.
+// MostRecipes returns the largest number of recipes among the passwords of one e-mail.
 func (s *Store) MostRecipes(ctx context.Context, tail int) (most int, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		n, err := one("most recipes", c.stmt(mostRecipesQuery).int(int64(tail)), (*stmt).readInt)
@@ -101,14 +101,15 @@ func (s *Store) MostRecipes(ctx context.Context, tail int) (most int, err error)
 	return most, err
 }
 
-// MovePassword stores another hash of the same password, unless it was replaced.
+// MovePassword replaces a hash by another one of the same password, unless the password
+// was changed meanwhile.
 func (s *Store) MovePassword(_ context.Context, ws, member desk.ID, from, to string) error {
 	return s.write(func(c conn) error {
 		return failed("move password", c.stmt(`UPDATE member_access SET password = ? WHERE workspace_id = ? AND member_id = ? AND password = ?`).text(to).id(ws).id(member).text(from).run())
 	})
 }
 
-// Password returns the hash of a member's password, "" if there is none.
+// Password returns the hash of a member's password, or "".
 func (s *Store) Password(ctx context.Context, ws, member desk.ID) (hash string, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		hash, err = one("password", c.stmt(`SELECT password FROM member_access WHERE workspace_id = ? AND member_id = ?`).id(ws).id(member), (*stmt).readText)
@@ -162,8 +163,8 @@ func dropListed(kind, table, where string, run func(query string) error) error {
 		run(`DELETE FROM `+table+` WHERE `+where))
 }
 
-// putAccess stores what a change of a member changes besides the record. old is nil for a
-// new member.
+// putAccess stores the changes of a member that are not in the member's record. old is
+// nil for a new member.
 func putAccess(c conn, ws desk.ID, old, m *desk.Member, password string) error {
 	if old != nil && stored.EmailRef(old) != stored.EmailRef(m) {
 		if err := leave(c, stored.Email, stored.EmailRef(old)); err != nil {

@@ -36,7 +36,7 @@ const (
 // LockAssignment does nothing: one transaction at a time writes.
 func (t *tx) LockAssignment() error { return nil }
 
-// Loads returns what a choice knows of members.
+// Loads returns the load of each member.
 func (t *tx) Loads(policy desk.ID, members []desk.ID, most int) (map[desk.ID]desk.Load, error) {
 	loads := make(map[desk.ID]desk.Load, len(members))
 	for _, m := range members {
@@ -86,7 +86,7 @@ func (t *tx) DropAutoReply(contact, message desk.ID) error {
 }
 
 // AutoRepliesDue returns the workspaces with automatic replies to send, and how long to
-// wait until the first of each is due.
+// wait until the first reply of each is due.
 func (s *Store) AutoRepliesDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error) {
 	return s.due(ctx, "automatic replies due", autoRepliesDue, longest)
 }
@@ -109,7 +109,7 @@ func (s *Store) TakeAutoReply(_ context.Context, ws desk.ID, lease, longest time
 	return job, err
 }
 
-// Pools returns the workspaces with a policy in which somebody waits whom nobody has.
+// Pools returns the workspaces with a policy in which an unassigned conversation waits.
 func (s *Store) Pools(ctx context.Context) (list []store.Pool, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		list, err = all("pools", c.stmt(poolsQuery), func(s *stmt) store.Pool {

@@ -13,7 +13,7 @@ const attemptColumns = `a.id, a.key, a.hash, a.actor_kind, a.actor_id, a.phase, 
 	a.external_id, r.response, a.refusal, a.notes, a.erased,
 	CASE WHEN a.settled_at > 0 THEN ` + thisHour + ` - a.settled_hour ELSE 0 END`
 
-// answered must follow the attempts in a query, for attemptColumns.
+// answered must follow the table attempts in a query that selects attemptColumns.
 const answered = ` LEFT JOIN send_answers r ON r.workspace_id = a.workspace_id AND r.attempt_id = a.id`
 
 func readAttempt(s *stmt) *desk.Attempt {
@@ -29,9 +29,9 @@ func readAttempt(s *stmt) *desk.Attempt {
 	return a
 }
 
-// unsettled must be written in a query exactly as in the partial indexes, or SQLite
-// does not use them. Several indexes are possible, so a query names its own: with old
-// statistics of the table SQLite would use another one, and sort.
+// unsettled must be written in a query exactly as in the partial indexes. Otherwise
+// SQLite does not use them. Several indexes fit, so each query names its index: with old
+// statistics of the table, SQLite would choose another one, and sort.
 const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
@@ -47,7 +47,7 @@ const (
 	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	phasesQuery = `SELECT id, phase FROM attempts WHERE workspace_id = ? AND id < ? ORDER BY id DESC LIMIT +?`
-	// All that are being sent are looked at, see migration 27.
+	// All attempts that are being sent are looked at (see migration 27).
 	dispatchingTo = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ?1 AND `
 	attemptsToContactsQuery = dispatchingTo + `a.contact_id IN (SELECT unhex(value, '-') FROM json_each(?2))
@@ -81,8 +81,9 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts in a phase before the given one, newest first, and
-// the one before which the list continues. Those that are settled have no index by phase.
+// Attempts returns up to limit attempts in a phase before the given one, newest first,
+// and the id before which the list continues. Settled attempts have no index by phase,
+// so they are searched for.
 func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
 	if before == nil {
 		before = &lastID
@@ -120,7 +121,8 @@ func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, befo
 	return found, next, err
 }
 
-// inPhase finds attempts in a phase, and the one before which the search continues.
+// inPhase searches for attempts in a phase, and returns the id before which the search
+// continues.
 func inPhase(c conn, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (ids []desk.ID, next *desk.ID, err error) {
 	var last desk.ID
 	rows := c.stmt(phasesQuery).id(ws).id(before).int(desk.MaxLooked + 1)
@@ -148,7 +150,7 @@ func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int)
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
-// although their lease ended more than margin milliseconds ago, or ends later than a
+// although their lease ended more than margin milliseconds ago, or ends later than any
 // lease can.
 func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []store.LapsedAttempt, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
@@ -160,7 +162,7 @@ func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int)
 	return found, err
 }
 
-// forgotten are the attempts that ForgetAttempts deletes.
+// forgotten selects the attempts that ForgetAttempts deletes.
 const forgotten = ` FROM attempts INDEXED BY attempts_settled WHERE workspace_id = ?1 AND settled_at > 0 AND settled_hour <= ` + thisHour + ` - ?2 ORDER BY settled_hour, id LIMIT +?3`
 
 const (
@@ -170,8 +172,8 @@ const (
 )
 
 // ForgetAttempts deletes up to limit attempts of a workspace that have been settled for
-// this many hours of the counter, with the keys that they still hold, and returns how
-// many.
+// this many hours of the counter, and the keys that they still hold. It returns how many
+// attempts it deleted.
 func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		for _, query := range []string{forgetKeysQuery, forgetAnswersQuery, forgetAttemptsQuery} {
@@ -196,14 +198,14 @@ func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
 		settled_hour = iif(attempts.settled_at > 0 AND excluded.settled_at > 0, attempts.settled_hour, excluded.settled_hour)`).
 		text(a.Key).bytes(a.Hash[:]).text(string(a.Actor.Kind)).id(a.Actor.ID).text(string(a.Phase)).time(a.CreatedAt).time(desk.Time(a.Lease)).time(a.SettledAt).json(a.Plan).
 		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).idOrNull(a.Holds()).run()
-	if err == nil && a.Response != nil { // which never changes
+	if err == nil && a.Response != nil { // a stored response never changes
 		err = c.stmt(`INSERT INTO send_answers (workspace_id, attempt_id, response) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).
 			id(ws).id(a.ID).bytes(a.Response).run()
 	}
 	return failed("store attempt", err)
 }
 
-// eraseSettled removes what a settled attempt knows of a deleted contact.
+// eraseSettled removes the data of a deleted contact from a settled attempt.
 func eraseSettled(c conn, ws, id desk.ID) error {
 	a, err := one("attempt", c.stmt(attemptQuery).id(ws).id(id), readAttempt)
 	if err != nil || a == nil || a.Erased || !a.Phase.Settled() {
@@ -212,17 +214,17 @@ func eraseSettled(c conn, ws, id desk.ID) error {
 	return putErased(c, ws, a)
 }
 
-// putErased erases an attempt that is settled. Only what changes is stored.
+// putErased erases a settled attempt. It writes only the columns that change.
 func putErased(c conn, ws desk.ID, a *desk.Attempt) error {
 	a.Erase()
 	return failed("erase attempt", c.stmt(eraseSettledQuery).text(a.ExternalID).json(a.Plan).json(a.Notes).id(ws).id(a.ID).run())
 }
 
-// settledPage is how many settled attempts are erased at a time.
+// settledPage is how many settled attempts are erased in one step.
 const settledPage = 100
 
-// eraseAttempts removes what attempts that are not settled, or that sent nothing, know of
-// deleted contacts.
+// eraseAttempts removes the data of deleted contacts from attempts that are not settled,
+// or that sent nothing.
 func eraseAttempts(c conn, ws desk.ID, deleted []*desk.Contact) error {
 	var ids, numbers []string
 	for _, d := range deleted {

@@ -41,7 +41,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// finishSend stores what follows from the n-th accepted message: a conversation, the
+// finishSend stores the results of the n-th accepted message: a conversation, the
 // message, the settled attempt and two events.
 func finishSend(tx store.Tx, n int) error {
 	var id desk.ID
@@ -61,8 +61,8 @@ func finishSend(tx store.Tx, n int) error {
 		tx.Append(desk.Event{Type: desk.ConversationCreated, Subject: id}, desk.Event{Type: desk.MessageReceived, Subject: id}))
 }
 
-// BenchmarkFinishSend is that one transaction, by one caller and by many who share
-// commits.
+// BenchmarkFinishSend runs this transaction for one caller, and for many callers who
+// share commits.
 func BenchmarkFinishSend(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -127,8 +127,8 @@ func newBenchID() (id desk.ID) {
 	return id
 }
 
-// BenchmarkOrdinary is a contact of a few attributes and two further identities, among
-// 10,000: changed alone, changed with 63 others, read.
+// BenchmarkOrdinary has a contact with a few attributes and two further identities,
+// among 10,000 others. The contact is changed alone, changed with 63 others, and read.
 func BenchmarkOrdinary(b *testing.B) {
 	s, ws := openBench(b)
 	defineTexts(b, s, ws, 4)
@@ -182,7 +182,7 @@ func BenchmarkOrdinary(b *testing.B) {
 	})
 }
 
-// defineTexts defines n text attributes, k0 and on.
+// defineTexts defines n text attributes: k0, k1, and so on.
 func defineTexts(t testing.TB, s *Store, ws desk.ID, n int) {
 	t.Helper()
 	for k := range n {
@@ -195,8 +195,8 @@ func defineTexts(t testing.TB, s *Store, ws desk.ID, n int) {
 	}
 }
 
-// BenchmarkLarge is a group that changes one attribute of each of so many contacts, which
-// have so much in attributes and so many further identities of 1 KB.
+// BenchmarkLarge changes one attribute of each contact of a group. The contacts have
+// attributes of the given size, and the given number of further identities of 1 KB.
 func BenchmarkLarge(b *testing.B) {
 	for _, size := range []struct{ contacts, kib, further int }{{1000, 2, 0}, {1000, 4, 0}, {1000, 8, 0}, {1000, 16, 0}, {1000, 32, 0}, {500, 250, 0}, {100, 250, 1000}} {
 		b.Run(fmt.Sprintf("contacts=%d,kib=%d,further=%d", size.contacts, size.kib, size.further), func(b *testing.B) {

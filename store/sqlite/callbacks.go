@@ -9,26 +9,27 @@ import (
 
 const (
 	callbackQuery = `SELECT body FROM callbacks WHERE workspace_id = ? AND received_at = ? AND id = ?`
-	// Of a callback that is gone, nothing is to be known.
+	// The people of a callback that is gone are not stored.
 	putCallbackPeopleQuery = `INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT ?1, j.value, ?2, ?3 FROM json_each(?4) j
 	WHERE EXISTS (SELECT 1 FROM callbacks WHERE workspace_id = ?1 AND received_at = ?2 AND id = ?3) ON CONFLICT DO NOTHING`
 )
 
 var newestCallbackQuery = `SELECT ` + newestCallback("?1", "?2")
 
-// newestCallback is the time of a channel's newest callback, even if it was deleted.
+// newestCallback selects the time of a channel's newest callback, even if it was
+// deleted.
 func newestCallback(ws, channel string) string {
 	of := ` WHERE workspace_id = ` + ws + ` AND channel_id = ` + channel
 	return `max(coalesce((SELECT received_at FROM callbacks` + of + ` ORDER BY received_at DESC LIMIT 1), 0), coalesce((SELECT called_at FROM channel_signs` + of + `), 0))`
 }
 
 func (t *tx) PutCallback(n desk.InboundItem) error {
-	t.s.frames += len(n.Body) / pageSize // far more than other rows take
+	t.s.frames += len(n.Body) / pageSize // a callback takes far more pages than other rows
 	return failed("store callback", t.c.stmt(`REPLACE INTO callbacks (workspace_id, received_at, id, channel_id, body) VALUES (?, ?, ?, ?, ?)`).
 		id(t.ws).time(n.ReceivedAt).id(n.ID).id(n.Channel).bytes(n.Body).run())
 }
 
-// EraseCallback also has the gaps of pages cleared of the body.
+// EraseCallback also asks for a scrub, which clears copies of the body in pages.
 func (t *tx) EraseCallback(n desk.InboundItem) error {
 	n.Body = nil
 	if err := t.PutCallback(n); err != nil {
@@ -42,7 +43,7 @@ func (t *tx) Callback(n desk.InboundItem) ([]byte, error) {
 		if body := s.readBlob(); body != nil {
 			return body
 		}
-		return []byte{} // it exists, and is empty
+		return []byte{} // the callback exists, and is empty
 	})
 }
 
@@ -62,7 +63,7 @@ func (s *Store) NewestCallback(ctx context.Context, ws, channel desk.ID) (at des
 	return at, err
 }
 
-// outdated are the callbacks that ForgetCallbacks deletes.
+// outdated selects the callbacks that ForgetCallbacks deletes.
 const outdated = ` (SELECT w.received_at, w.id FROM callbacks w WHERE w.workspace_id = ?1 AND w.received_at < ?2
 	AND NOT EXISTS (SELECT 1 FROM inbound_items n WHERE n.workspace_id = ?1 AND n.received_at > 0 AND n.received_at = w.received_at AND n.id = w.id)
 	ORDER BY w.received_at, w.id LIMIT +?3)`
@@ -73,7 +74,7 @@ const (
 )
 
 // ForgetCallbacks deletes up to limit processed callbacks of a workspace that are older
-// than age, the oldest first, with the list of the people whom they name.
+// than age, the oldest first, with the list of the people they name.
 func (s *Store) ForgetCallbacks(_ context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		before := s.now() - desk.Time(age.Milliseconds())
@@ -89,8 +90,8 @@ func (s *Store) ForgetCallbacks(_ context.Context, ws desk.ID, age time.Duration
 const noteCallQuery = `INSERT INTO channel_signs (workspace_id, channel_id, called_at) VALUES (?, ?, ?)
 	ON CONFLICT DO UPDATE SET called_at = max(called_at, excluded.called_at)`
 
-// deleteCallbacks runs a statement that deletes callbacks, and stores when the newest
-// of each channel came, because that is kept longer.
+// deleteCallbacks runs a statement that deletes callbacks. It stores the time of the
+// newest callback of each channel, because this time is kept longer than the callbacks.
 func deleteCallbacks(c conn, ws desk.ID, rows stmt) (n int, err error) {
 	newest := map[desk.ID]desk.Time{}
 	for ; rows.next(); n++ {
@@ -106,8 +107,7 @@ func deleteCallbacks(c conn, ws desk.ID, rows stmt) (n int, err error) {
 	return n, err
 }
 
-// told are the callbacks that name any of the people, without those that are not
-// processed yet.
+// told selects the processed callbacks that name any of the people.
 const told = ` (SELECT p.received_at, p.id FROM json_each(?2) j CROSS JOIN callback_people p ON p.workspace_id = ?1 AND p.value = j.value
 	WHERE NOT EXISTS (SELECT 1 FROM inbound_items n WHERE n.workspace_id = ?1 AND n.received_at > 0 AND n.received_at = p.received_at AND n.id = p.id))`
 

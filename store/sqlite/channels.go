@@ -112,7 +112,7 @@ func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int
 		rows := c.stmt(templatesQuery).id(ws).id(channel)
 		for rows.next() {
 			version = rows.readInt()
-			if t := readTemplate(&rows); t.Name != "" { // not an empty library
+			if t := readTemplate(&rows); t.Name != "" { // the row of an empty library has no template
 				list = append(list, t)
 			}
 		}
@@ -133,8 +133,8 @@ func readTemplate(s *stmt) desk.TemplateSource {
 
 const sandboxTemplatesQuery = `SELECT name, language, source FROM sandbox_templates WHERE workspace_id = ? AND channel_id = ?`
 
-// SandboxTemplates returns the library of a sandbox channel, as the simulated provider
-// has it.
+// SandboxTemplates returns the library of a sandbox channel, as it is at the simulated
+// provider.
 func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list []desk.TemplateSource, err error) {
 	err = s.read(ctx, templatesRead, func(c conn) error {
 		list, err = all("sandbox templates", c.stmt(sandboxTemplatesQuery).id(ws).id(channel), readTemplate)
@@ -143,8 +143,8 @@ func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list
 	return list, err
 }
 
-// PutSandboxTemplate puts a template into that library, replacing one with the same
-// name and language.
+// PutSandboxTemplate puts a template into the library of a sandbox channel. It replaces
+// a template with the same name and language.
 func (s *Store) PutSandboxTemplate(_ context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
 	return s.write(func(c conn) error {
 		return failed("sandbox template", c.stmt(`REPLACE INTO sandbox_templates (workspace_id, channel_id, name, language, source)
@@ -152,7 +152,7 @@ func (s *Store) PutSandboxTemplate(_ context.Context, ws, channel desk.ID, t des
 	})
 }
 
-// Resealed tells whether the secrets of the first release were sealed again.
+// Resealed tells whether the secrets of the first release have been sealed again.
 func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		done, err = one("resealed", c.stmt(`SELECT resealed FROM installation`), func(s *stmt) bool { return s.readInt() != 0 })
@@ -161,7 +161,7 @@ func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// SetResealed stores that they were.
+// SetResealed stores that the secrets have been sealed again.
 func (s *Store) SetResealed(context.Context) error {
 	return s.write(func(c conn) error { return failed("resealed", c.stmt(`UPDATE installation SET resealed = 1`).run()) })
 }

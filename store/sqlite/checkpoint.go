@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// checkpointFrames is the estimated length of the log, in pages, at which it is
+	// checkpointFrames is the estimated length of the log, in pages, at which the log is
 	// copied into the database and starts again from its beginning. A short log is
-	// overwritten in place; then a sync costs two thirds of one that makes the file
-	// longer (docs/optimizations.md). If the log is copied too often, the same pages are
-	// copied again and again.
+	// overwritten in place, and a sync then costs two thirds of a sync that makes the file
+	// longer (docs/optimizations.md). If the log were copied more often, the same pages
+	// would be copied again and again.
 	checkpointFrames = 12_000
 	// pageSize is SQLite's own, in bytes.
 	pageSize = 4096
-	// passes is how often the log is copied while others write, before they have to
-	// wait.
+	// passes is how often the log is copied while others write. After that, writers have
+	// to wait.
 	passes = 3
-	// restartWait is how long writers wait for readers of an old log to end. They do
-	// not wait longer for a long read (a backup): the log then grows until it has
+	// restartWait is how long writers wait for readers of an old log to end. They do not
+	// wait longer for a long read (a backup). Instead, the log grows until that read has
 	// ended.
 	restartWait = 20 * time.Millisecond
-	// idleCheckpoint is after how long a quiet server empties the log.
+	// idleCheckpoint is how often a quiet server empties the log.
 	idleCheckpoint = 30 * time.Second
 )
 
-// Run makes checkpoints, and clears what deleted people left in pages, in the background
-// until ctx ends. It marks this process as one
-// that writes steadily and lets others write in between.
+// Run makes checkpoints in the background until ctx ends. It also clears the copies of
+// deleted people's data that are left in pages. It marks this process as one that writes
+// steadily and lets others write in between.
 func (s *Store) Run(ctx context.Context) (err error) {
 	s.serving.Store(true)
 	c, err := open(s.path, readerCache)
@@ -56,9 +56,9 @@ func (s *Store) Run(ctx context.Context) (err error) {
 	}
 }
 
-// empty copies the log into the database: most of it while others write, in passes that
-// get shorter, then the rest while they wait. A log that is never empty would grow
-// forever.
+// empty copies the log into the database. Most of the log is copied while others write,
+// in passes that get shorter; writers wait only for the rest. A log that is never empty
+// would grow forever.
 func (s *Store) empty(c conn) error {
 	for range passes {
 		if _, err := checkpoint(c, "PASSIVE"); err != nil {
@@ -81,8 +81,9 @@ func checkpoint(c conn, mode string) (frames int64, err error) {
 	return frames, failed("checkpoint", s.done())
 }
 
-// grew counts a commit of some rows, and starts a checkpoint when it is time. A single
-// row changes several pages; the rows of a large group share theirs.
+// grew counts a commit of some rows, and starts a checkpoint once the log is long
+// enough. A single row changes several pages; the rows of a large group share their
+// pages.
 func (s *Store) grew(rows int) {
 	if s.frames += 8 + rows/6; s.frames < checkpointFrames {
 		return

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// OR FAIL: the transaction is rolled back as a whole, so SQLite need not keep what
-	// undoes one statement.
+	// OR FAIL: a failure rolls back the whole transaction, so SQLite need not prepare to
+	// undo this statement alone.
 	takeClaimQuery    = `INSERT OR FAIL INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?1, ?2, ?3, 0, ?4)`
 	takeThreeQuery    = takeClaimQuery + `, (?1, ?5, ?6, 0, ?4), (?1, ?7, ?8, 0, ?4)`
 	releaseClaimQuery = `DELETE FROM claims WHERE workspace_id = ? AND kind = ? AND value = ? AND contact_id = ?`
@@ -25,11 +25,11 @@ const (
 
 const rulesQuery = `SELECT rules FROM claim_rules`
 
-// makeClaims rebuilds the claims if they were made by older rules, in one transaction:
-// an interrupted run stores nothing, and the next one begins again. It reads the
-// contacts one by one, so the memory it needs does not depend on their number. The
-// versions of all settings rise, so that a server that runs beside it reads the rules
-// and stops writing.
+// makeClaims rebuilds the claims in one transaction if they were made by older rules. An
+// interrupted run stores nothing, and the next run begins again. The contacts are read
+// one by one, so the memory does not depend on their number. The versions of all
+// settings rise: a server that still runs on the database then reads the new rules and
+// stops writing.
 func makeClaims(ctx context.Context, path, rules string, log *slog.Logger) (err error) {
 	c, err := open(path, writerCache)
 	if err != nil {
@@ -95,8 +95,8 @@ func claimAll(c conn) (contacts, shared int, err error) {
 	return contacts, shared, count.done()
 }
 
-// foldMembers sets the form by which members' e-mails are unique. If members share one,
-// the first has this form, and the others have the form with their ids.
+// foldMembers sets the form by which members' e-mails are unique. If members share a
+// form, the first one gets it, and the others get the form with their ids.
 func foldMembers(c conn) error {
 	type member struct {
 		ws, id desk.ID
@@ -111,7 +111,7 @@ func foldMembers(c conn) error {
 	if err := c.stmt(`DELETE FROM directory WHERE kind = ?`).text(stored.Email).run(); err != nil {
 		return err
 	}
-	// While the others are set, no form may be in use.
+	// While the forms are set, no form may be in use by another member.
 	if err := c.stmt(`UPDATE members SET email_folded = hex(id)`).run(); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func canonicalNumbers(c conn) error {
 	return nil
 }
 
-// Shared lists the claims that contacts share since an older release.
+// Shared lists the claims that several contacts have shared since an older release.
 func (s *Store) Shared(ctx context.Context, ws desk.ID) (list []desk.SharedClaim, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		rows, err := all("shared claims", c.stmt(sharedQuery).id(ws), func(s *stmt) desk.SharedClaim {

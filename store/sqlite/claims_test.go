@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/pressly/goose/v3"
-	_ "modernc.org/sqlite" // the driver through which goose made databases
+	_ "modernc.org/sqlite" // the driver with which goose made databases
 
 	"parley/desk"
 	"parley/store"
@@ -33,7 +33,7 @@ func oldDatabase(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-// TestFirstReleaseOpens opens a database as the first release has left it.
+// TestFirstReleaseOpens opens a database of the first release.
 func TestFirstReleaseOpens(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -61,7 +61,7 @@ func TestFirstReleaseOpens(t *testing.T) {
 	storetest.Upgraded(t, openAt(t, path))
 }
 
-// TestManyOfTheFirstReleaseOpen opens a large one.
+// TestManyOfTheFirstReleaseOpen opens a large database of the first release.
 func TestManyOfTheFirstReleaseOpen(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -80,7 +80,7 @@ func TestManyOfTheFirstReleaseOpen(t *testing.T) {
 }
 
 // TestFirstReleaseAges opens a database with attempts, early statuses and signs of
-// channels as the first release kept them.
+// channels as the first release stored them.
 func TestFirstReleaseAges(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -97,7 +97,8 @@ func TestFirstReleaseAges(t *testing.T) {
 	storetest.UpgradedAging(t, s, int(leases))
 }
 
-// TestFirstReleaseTalks opens a database with conversations as the first release kept them.
+// TestFirstReleaseTalks opens a database with conversations as the first release stored
+// them.
 func TestFirstReleaseTalks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -110,7 +111,7 @@ func TestFirstReleaseTalks(t *testing.T) {
 	storetest.UpgradedTalk(t, openAt(t, path))
 }
 
-// opener opens a database with rules of identities.
+// opener returns a function that opens one database with the given rules of identities.
 func opener(t *testing.T) func(rules string, log *slog.Logger) (store.Store, error) {
 	path := filepath.Join(t.TempDir(), "parley.db")
 	return func(rules string, log *slog.Logger) (store.Store, error) {

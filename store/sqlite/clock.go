@@ -11,7 +11,7 @@ func (s *Store) now() desk.Time { return desk.TimeOf(s.clock()) }
 
 const (
 	hourQuery = `SELECT hour FROM uptime WHERE one = 1`
-	// thisHour is the same inside of a query.
+	// thisHour is hourQuery as a subquery.
 	thisHour = `(` + hourQuery + `)`
 )
 

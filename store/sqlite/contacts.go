@@ -11,8 +11,8 @@ import (
 
 const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further, c.owner_id, c.created_at, c.updated_at, c.version`
 
-// readContact reads contactColumns, and from c the rare values that are in
-// large_values. settings resolves the owner.
+// readContact reads contactColumns, and reads through c the values that are in
+// large_values, which is rare. settings resolves the owner.
 func readContact(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	v := readBrief(c, s, settings)
 	if v.Brief && s.fail == nil {
@@ -22,7 +22,8 @@ func readContact(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	return v
 }
 
-// readBrief is readContact without the further identities if they are in large_values.
+// readBrief is like readContact, but leaves out further identities that are in
+// large_values.
 func readBrief(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	v := &desk.Contact{
 		ID:         s.readID(),
@@ -52,7 +53,7 @@ func readBrief(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 const contactQuery = `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
 	WHERE c.workspace_id = ? AND c.id = ?`
 
-// Contact returns a contact and the settings at that moment, or nil.
+// Contact returns a contact, or nil, and the settings at that moment.
 func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Contact, settings *desk.Settings, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(contactQuery).id(ws).id(id)
@@ -66,9 +67,9 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 	return contact, settings, err
 }
 
-// contactsQuery is the query of the list. There are few variants, so each is prepared
-// once. It names the index: SQLite has no statistics here, and would read a whole
-// workspace in order instead of the contacts of one owner.
+// contactsQuery returns the query of the list. There are few variants, so each is
+// prepared once. It names the index: without statistics, SQLite would read a whole
+// workspace in order, instead of the contacts of one owner.
 func contactsQuery(f desk.ContactFilter) string {
 	var q strings.Builder
 	q.WriteString(`SELECT w.settings_version, ` + contactColumns + ` FROM contacts c`)
@@ -100,8 +101,8 @@ func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, 
 	return list, next, err
 }
 
-// contactPage reads rows with the version of the settings and a contact, up to the end of
-// a page.
+// contactPage reads rows, each with the version of the settings and a contact, until the
+// page is full.
 func (s *Store) contactPage(c conn, ws desk.ID, rows stmt, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
 	size := desk.NewPageSize(limit)
 	for next == nil && rows.next() {
@@ -119,7 +120,8 @@ func (s *Store) contactPage(c conn, ws desk.ID, rows stmt, limit int) (list []*d
 	return list, next, failed("contacts", rows.done())
 }
 
-// newestContactsQuery is the query of the list by newest change, of an owner or of all.
+// newestContactsQuery returns the query of the list by newest change, of one owner or of
+// all.
 func newestContactsQuery(owned bool) string {
 	index, where := `contacts_updated`, ``
 	if owned {
@@ -177,7 +179,7 @@ func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, ap
 	})
 }
 
-// FlushesAbreast is one: there is one writer.
+// FlushesAbreast is 1, because there is one writer.
 func (s *Store) FlushesAbreast() int { return 1 }
 
 // Book loads the contacts of a look-up. It stores nothing, so the settings may be
@@ -194,8 +196,8 @@ func (s *Store) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (book *desk
 	return book, err
 }
 
-// wanted lists, as JSON arrays, the contacts that ops name: by id in hex, and by
-// claim as kind:value (a kind holds no colon).
+// wanted lists the contacts that ops name, as two JSON arrays: ids in hex, and claims as
+// kind:value (a kind contains no colon).
 func wanted(ops []*desk.Op) (ids, claims string) {
 	i, c := []byte{'['}, []byte{'['}
 	for _, op := range ops {
@@ -234,10 +236,10 @@ const (
 			AND i.value = substr(j.value, instr(j.value, ':') + 1)`
 )
 
-// loadBook loads all contacts that ops name into a Book, in one query for any number of
-// them. It stops once the Book is over most bytes, unless that is 0. If there are brief
-// operations, it reads further identities from large_values only for contacts that need
-// them.
+// loadBook loads all contacts that ops name into a Book, with one query for any number
+// of contacts. It stops once the Book has more than most bytes (0: no limit). If there
+// are brief operations, it reads further identities from large_values only for the
+// contacts that need them.
 func loadBook(c conn, settings *desk.Settings, ops []*desk.Op, ids, claims string, most int) (*desk.Book, error) {
 	brief := slices.ContainsFunc(ops, func(op *desk.Op) bool { return op.Brief })
 	book := desk.NewBook(settings, max(len(ops), 1))
@@ -325,7 +327,7 @@ func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event
 	return flushEvents(c, ws, events)
 }
 
-// takeClaims stores claims, three at a time: most contacts have that many, and a
+// takeClaims stores claims, three at a time. Most contacts have three claims, and a
 // statement costs as much as its row.
 func takeClaims(c conn, ws desk.ID, holder *desk.Contact, claims []desk.Claim) error {
 	for len(claims) > 0 {

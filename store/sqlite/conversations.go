@@ -10,7 +10,7 @@ import (
 	"parley/desk"
 )
 
-// Lists that are newest first begin before this position.
+// Lists that begin with the newest record start before this position.
 const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
@@ -47,13 +47,13 @@ func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.C
 	return found, err
 }
 
-// byContact names the index. SQLite has no statistics here, and expects a whole
-// workspace to have hardly more rows than one contact.
+// byContact names the index. Without statistics, SQLite expects a whole workspace to
+// have hardly more rows than one contact.
 const byContact = ` INDEXED BY conversations_contact`
 
-// fewConversations is how many conversations of one contact are sorted for a page. For
-// a contact with more, the workspace's list is read: an index for each contact's list
-// would be one more to write with every message.
+// fewConversations is the greatest number of a contact's conversations that are sorted
+// for a page. If the contact has more, the workspace's list is read instead. An index
+// for the lists of contacts would have to be written with every message.
 const fewConversations = 500
 
 const conversationCountQuery = `SELECT count(*) FROM
@@ -73,15 +73,14 @@ func readWalked(s *stmt) *desk.Conversation {
 // A conversationList is the query of a list.
 type conversationList struct {
 	query string
-	walk  bool      // it reads all, also those that do not match the filter
-	whole bool      // a walk reads whole conversations, otherwise walkColumns
-	ids   []desk.ID // from the sixth parameter on, before the status and the time
+	walk  bool      // the query reads all rows, and the filter is checked afterwards
+	whole bool      // a walk reads whole conversations; false: only walkColumns
+	ids   []desk.ID // parameters from the sixth on, before the status and the time
 }
 
 // newConversationList chooses the query for a filter. few tells whether the filter's
-// contact, if any, has few conversations. The query names the index: SQLite has no
-// statistics here, and expects a whole workspace to have hardly more rows than one
-// contact.
+// contact, if any, has few conversations. The query names its index: without statistics,
+// SQLite expects a whole workspace to have hardly more rows than one contact.
 func newConversationList(f desk.ConversationFilter, few bool) (l conversationList) {
 	if f.Longest {
 		return conversationList{query: longestQuery, walk: true, whole: true}
@@ -128,7 +127,7 @@ func newConversationList(f desk.ConversationFilter, few bool) (l conversationLis
 	switch {
 	case f.Status != "":
 		l.query += fmt.Sprintf(` AND status = +?%d`, status)
-	case !few: // the indexes are ordered within a status: a list of all is merged from the three
+	case !few: // the indexes are ordered within a status, so a list of all statuses is merged from three lists
 		l.query = l.query + ` AND status = 'open' UNION ALL ` + l.query + ` AND status = 'closed' UNION ALL ` + l.query + ` AND status = 'archived'`
 	}
 	l.query += ` ORDER BY last_message_at DESC, created_at DESC, id DESC LIMIT +?5`
@@ -152,9 +151,10 @@ func (l conversationList) bind(c conn, ws desk.ID, f desk.ConversationFilter, af
 	return rows
 }
 
-// longestQuery lists those who wait, by since when. The parameters are those of the other
-// lists: the position's first time is since when. SQLite searches by the first of the two
-// conditions on it; by the second, it would read all before the position.
+// longestQuery lists waiting conversations, longest wait first. Its parameters are those
+// of the other lists, but the position's time is the start of the wait. There are two
+// conditions on waiting_since. SQLite must search by the first one; with the second one
+// it would read all rows before the position.
 const longestQuery = `SELECT ` + conversationColumns + ` FROM conversations INDEXED BY conversations_waiting
 	WHERE workspace_id = ?1 AND status = ?6 AND (waiting_since, created_at, id) > (?2, ?3, ?4) AND waiting_since > 0
 	ORDER BY waiting_since, created_at, id LIMIT +?5`
@@ -191,8 +191,8 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 	return found, next, err
 }
 
-// walk reads rows until a page is full or the greatest number of rows was read, and
-// returns those that match the filter.
+// walk reads rows until the page is full or the greatest number of rows is read, and
+// returns the conversations that match the filter.
 func walk(c conn, rows stmt, whole bool, ws desk.ID, f desk.ConversationFilter, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
 	read := readWalked
 	if whole {
@@ -220,9 +220,10 @@ func walk(c conn, rows stmt, whole bool, ws desk.ID, f desk.ConversationFilter, 
 	return found, next, nil
 }
 
-// countQuery counts open conversations of all channels, countOfQuery those of one. For a
-// member's and the unassigned ones of a channel there is no index, nor for those that wait
-// for a member, so a bounded number is looked at.
+// countQuery counts open conversations of all channels, and countOfQuery those of one
+// channel. Some counts have no index: in one channel, the member's and the unassigned
+// ones; everywhere, the member's waiting ones. For these, only a bounded number of rows
+// is looked at.
 const (
 	countQuery = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_held
@@ -273,7 +274,7 @@ const (
 		WHERE workspace_id = ?1 AND status = 'open' AND waiting_since > 0 ORDER BY waiting_since, created_at, id LIMIT +?2`
 )
 
-// Workloads returns what members hold.
+// Workloads returns the workloads of members.
 func (s *Store) Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (loads map[desk.ID]desk.Workload, later desk.Time, err error) {
 	loads = make(map[desk.ID]desk.Workload, len(members)+1)
 	err = s.read(ctx, pointRead, func(c conn) error {
@@ -314,8 +315,8 @@ const (
 		waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id`
 )
 
-// The columns of a conversation that change together. The others are set by
-// putConversationQuery.
+// Groups of columns of a conversation that change together. The other columns are set
+// only by putConversationQuery.
 const (
 	movedColumns = 1 << iota
 	heldColumns
@@ -323,7 +324,8 @@ const (
 	talkColumns
 )
 
-// setColumns are the statements that set some of these columns, by which.
+// setColumns has an UPDATE statement for each combination of groups; the index is the
+// set of bits.
 var setColumns = func() (queries [2 * talkColumns]string) {
 	groups := []string{`preview = ?, last_message_at = ?, last_direction = ?`, `assigned_member_id = ?, assigned_via = ?`, `waiting_since = ?`,
 		`unread = ?, read_ts = ?, read_id = ?, answered_id = ?, heard_id = ?`}
@@ -339,10 +341,11 @@ var setColumns = func() (queries [2 * talkColumns]string) {
 	return queries
 }()
 
-// putConversation inserts or replaces a conversation. A second open one of a contact
-// on a channel is an error. was is the stored one, or nil if it is not known: SQLite
-// writes each index that has a column which a statement sets, even to the same value, so
-// a statement that sets few columns writes half as many pages.
+// putConversation inserts or replaces a conversation. It returns an error if the contact
+// has another open conversation on the channel. was is the stored conversation, or nil
+// if unknown. Only changed groups of columns are set: SQLite writes every index that
+// contains a column named in the statement, even if its value stays the same. So a
+// statement with few columns writes half as many pages.
 func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 	t := &v.Talk
 	if was == nil || was.ChannelID != v.ChannelID || was.ContactID != v.ContactID || was.Status != v.Status || was.CreatedAt != v.CreatedAt {
@@ -382,7 +385,7 @@ func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 	return failed("store conversation", s.id(ws).id(v.ID).run())
 }
 
-// contactOfMessage is the contact of the message's conversation.
+// contactOfMessage selects the contact of the message's conversation.
 const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
@@ -406,7 +409,7 @@ func readMessage(s *stmt) *desk.Message {
 	return m
 }
 
-// readOneMessage reads what a query for one message returns.
+// readOneMessage reads the row of a query for a single message.
 func readOneMessage(s *stmt) *desk.Message {
 	m := readMessage(s)
 	m.ContactID = s.readID()
@@ -416,13 +419,14 @@ func readOneMessage(s *stmt) *desk.Message {
 const (
 	messagesQuery = `SELECT ` + messageColumns + ` FROM messages
 	WHERE workspace_id = ? AND conversation_id = ? AND (ts, id) < (?, ?) ORDER BY ts DESC, id DESC LIMIT +?`
-	// A message that is looked for is a late one of its conversation.
+	// The message is usually among the newest of its conversation, so the search begins
+	// there.
 	messageQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 	WHERE workspace_id = ? AND conversation_id = ? AND id = ? ORDER BY ts DESC LIMIT 1`
 	newestMessageQuery = `SELECT ts, id FROM messages WHERE workspace_id = ? AND conversation_id = ? AND ts >= ? AND ts < ? ORDER BY ts DESC, id DESC LIMIT 1`
 	messageBy          = ` FROM messages m WHERE workspace_id = ? AND channel_id = ? AND external_id = ? AND external_id <> ''`
 	messageByQuery     = `SELECT ` + messageColumns + contactOfMessage + messageBy
-	messagesByQuery    = `SELECT ` + messageColumns + messageBy // for one of them
+	messagesByQuery    = `SELECT ` + messageColumns + messageBy // run for each of the references
 )
 
 // Messages returns up to limit messages of a conversation that come after the given
@@ -431,7 +435,7 @@ func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *d
 	if after == nil {
 		after = &desk.MessagePlace{TS: endOfTime, ID: lastID}
 	}
-	err = s.read(ctx, int64(pointRead+limit/4), func(c conn) error { // they lie side by side
+	err = s.read(ctx, int64(pointRead+limit/4), func(c conn) error { // messages of a conversation lie side by side
 		rows := c.stmt(messagesQuery).id(ws).id(conversation).time(after.TS).id(after.ID).int(int64(limit) + 1)
 		size := desk.NewPageSize(limit)
 		for next == nil && rows.next() {
@@ -461,7 +465,7 @@ func (s *Store) Message(ctx context.Context, ws, conversation, id desk.ID) (foun
 	return found, err
 }
 
-// MessagesBy returns those of the messages that exist, in no order.
+// MessagesBy returns the messages that exist, in no order.
 func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) (found []*desk.Message, err error) {
 	err = s.read(ctx, int64(2*pointRead*len(refs)), func(c conn) error {
 		return c.snapshot(func() error {
@@ -480,15 +484,15 @@ func (s *Store) MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageR
 	return found, err
 }
 
-// putMessage inserts or replaces a message. A second one with the same id at the
-// provider is an error.
+// putMessage inserts or replaces a message. It returns an error if another message has
+// the same id at the provider.
 func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 	var o desk.OptIn
 	if m.OptIn != nil {
 		o = *m.OptIn
 	}
 	unread := int64(0)
-	if m.Direction == desk.Inbound { // of a message that is stored already, this and the attempt stay as they are
+	if m.Direction == desk.Inbound { // replacing a stored message does not change unread and attempt_id
 		unread = 1
 	}
 	return failed("store message", c.stmt(`INSERT INTO messages (workspace_id, `+messageColumns+`, unread, attempt_id)
@@ -503,7 +507,7 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Extra).idOrNull(m.Media).int(unread).idOrNull(m.Attempt).run())
 }
 
-// authorOrNil is nil for a message without author.
+// authorOrNil returns nil for a message without an author.
 func authorOrNil(m *desk.Message) *desk.Author {
 	if m.Author.IsZero() {
 		return nil
@@ -515,7 +519,7 @@ const (
 	newestInboundQuery = `SELECT ` + messageColumns + ` FROM messages
 	WHERE workspace_id = ? AND conversation_id = ? AND (ts, id) <= (?, ?) AND direction = 'inbound' AND external_id <> '' ORDER BY ts DESC, id DESC LIMIT 1`
 	putMessageDeliveryQuery = `UPDATE messages SET delivery = ?, failure = ? WHERE workspace_id = ? AND conversation_id = ? AND ts = ? AND id = ?`
-	// markReadQuery finds the last of them first, and knows how many there are.
+	// The subquery finds the newest unread messages, and RETURNING counts the marked ones.
 	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) IN
 	(SELECT ts, id FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) <= (?3, ?4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT +?5) RETURNING 1`
 	waitQuery = `SELECT max(id) FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND direction = 'outbound' AND delivery <> 'failed'

@@ -15,7 +15,7 @@ const (
 		ON CONFLICT (workspace_id, day, kind, key) DO UPDATE SET n = n + excluded.n, label = excluded.label`
 )
 
-// DailyPlace returns up to where the events of a workspace are counted.
+// DailyPlace returns the position up to which a workspace's events are counted.
 func (s *Store) DailyPlace(ctx context.Context, ws desk.ID) (place desk.EventPlace, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		place, err = one("place of daily counts", c.stmt(dailyPlaceQuery).id(ws), func(s *stmt) desk.EventPlace {

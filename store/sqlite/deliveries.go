@@ -118,7 +118,7 @@ func (s *Store) Deliveries(ctx context.Context, ws, webhook desk.ID, f desk.Deli
 // readResponses adds the responses of a delivery's tries.
 func readResponses(c conn, ws desk.ID, d *desk.WebhookDelivery) error {
 	if d.Status == desk.DeliveryDelivered && len(d.Tries) == 1 {
-		return nil // nothing has failed
+		return nil // no try has failed, so there is no response
 	}
 	row := c.stmt(deliveryResponsesQuery).id(ws).id(d.Contact).id(d.ID)
 	for row.next() {
@@ -127,7 +127,7 @@ func readResponses(c conn, ws desk.ID, d *desk.WebhookDelivery) error {
 	return failed("responses", row.done())
 }
 
-// Delivery returns a delivery of a webhook, nil if there is none.
+// Delivery returns a delivery of a webhook, or nil.
 func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.WebhookDelivery, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		return c.snapshot(func() error {
@@ -182,7 +182,7 @@ func dropDeliveries(c conn, ws, webhook desk.ID, list []*desk.WebhookDelivery) e
 
 const nextDeliveredQuery = `SELECT webhook_id FROM deliveries WHERE workspace_id = ? AND webhook_id > ? ORDER BY webhook_id LIMIT 1`
 
-// DeliveredWebhooks steps from one webhook to the next, past its deliveries.
+// DeliveredWebhooks steps from one webhook to the next, and skips its deliveries.
 func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.ID, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		list = nil
@@ -201,7 +201,7 @@ func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.
 	return list, err
 }
 
-// eraseResponses deletes what endpoints answered to the events of a deleted contact.
+// eraseResponses deletes the responses of endpoints to events of a deleted contact.
 func eraseResponses(c conn, ws, contact desk.ID) error {
 	return c.stmt(`DELETE FROM delivery_responses WHERE workspace_id = ? AND contact_id = ?`).id(ws).id(contact).run()
 }

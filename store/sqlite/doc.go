@@ -1,4 +1,4 @@
-// Package sqlite keeps parley's data in one SQLite file: the store for one
+// Package sqlite keeps parley's data in one SQLite file. It is the store for one
 // machine.
 //
 //	open.go           opening, connections and their pragmas
@@ -6,7 +6,7 @@
 //	write.go          the one way to write: concurrent changes share a commit
 //	turn.go           letting another process write between two commits
 //	checkpoint.go     moving the write-ahead log into the database
-//	scrub.go          clearing what deleted people left in the unused part of pages
+//	scrub.go          clearing deleted people's data from the unused part of pages
 //	contacts.go       contacts and identities
 //	large.go          large values of contacts, in a table of their own
 //	claims.go         claims rebuilt after an upgrade, and those that contacts share
@@ -18,12 +18,12 @@
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
 //	erased.go         messages of deleted people, by hashes
-//	callbacks.go      bodies of callbacks, and the people whom they name
+//	callbacks.go      bodies of callbacks, and the people they name
 //	events.go         events, and the pages of their feed
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
 //	policies.go       reply policies
-//	answers.go        what they assign and answer: turns, who waits, automatic replies
+//	answers.go        assignment by policy: turns, waiting conversations, automatic replies
 //	daily.go          counts of messages by day
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states
@@ -37,7 +37,7 @@
 //	stmt.go           statements: binding and reading
 //	errors.go         which errors of SQLite are faults of the machine
 //
-// A Store has one writing connection, used by one goroutine at a time, and a few
-// reading ones. A commit is durable when it returns: WAL with synchronous=FULL. Any
+// A Store has one writing connection, used by one goroutine at a time, and a few reading
+// connections. A commit is durable when it returns: WAL with synchronous=FULL. Any
 // number of processes may open the file, so commands work while a server runs.
 package sqlite

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	goflag "flag" // flag is a function of this package
+	goflag "flag" // this package has a function named flag
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,11 +20,11 @@ import (
 
 var erased = goflag.Int("erased", 4, "how many people TestErasedPeopleLeaveTheFile stores, of whom it deletes two thirds. Long run: -run TestErasedPeopleLeaveTheFile/seed=0 -erased 2000")
 
-// A trace is what a person leaves in the database: words that nobody else has.
+// A trace is the data of one person in the database: words that no other person has.
 type trace struct {
 	id    desk.ID
 	n     int
-	words map[string]bool // every one that was ever stored
+	words map[string]bool // every word that was ever stored
 }
 
 func (p *trace) word(kind string) string {
@@ -39,14 +39,15 @@ func (p *trace) phone() string {
 	return number
 }
 
-// write is an upsert that stores a note of some length, and everything else of a person.
+// write returns an upsert with a note of some length, and with all other values of a
+// person.
 func (p *trace) write(length int) *desk.Op {
 	op := &desk.Op{Kind: desk.OpUpsert}
 	w := &op.Write
 	set := func(v string) desk.Field[string] { return desk.Field[string]{Set: true, Value: v} }
 	w.Email, w.Phone, w.Name = set(p.word("email")+"@example.com"), set(p.phone()), set(p.word("name"))
 	w.Note = set(strings.Repeat(p.word("note"), 1+length/20))
-	further := desk.Identity{Kind: "crm", Value: strings.Repeat(p.word("crm"), 1+length%3*200)} // kept apart, or not
+	further := desk.Identity{Kind: "crm", Value: strings.Repeat(p.word("crm"), 1+length%3*200)} // long ones are stored in large_values, short ones are not
 	w.Identities = desk.Field[[]desk.Identity]{Set: true, Value: []desk.Identity{further}}
 	w.Sent = []desk.Identity{{Kind: desk.KindEmail, Value: w.Email.Value}, {Kind: desk.KindPhone, Value: w.Phone.Value}, further}
 	return op
@@ -62,7 +63,8 @@ func updateAs(s *Store, ws desk.ID, id func() desk.ID, ops ...*desk.Op) (err err
 	}), err)
 }
 
-// populate stores people who talk, with pages split and joined in between.
+// populate stores people with conversations, so that pages are split and joined in
+// between.
 func populate(t *testing.T, s *Store, ws desk.ID, random *rand.Rand, count int) []*trace {
 	t.Helper()
 	var people []*trace
@@ -113,8 +115,8 @@ func populate(t *testing.T, s *Store, ws desk.ID, random *rand.Rand, count int) 
 	return people
 }
 
-// erase deletes a third of the people one by one and a third in batches, and returns
-// them and those who stay.
+// erase deletes a third of the people one by one and a third in batches. It returns the
+// deleted and the remaining people.
 func erase(t *testing.T, s *Store, ws desk.ID, people []*trace) (gone, kept []*trace) {
 	t.Helper()
 	var batch []*desk.Op
@@ -155,10 +157,10 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// wordOf finds the words of people.
+// wordOf matches the words of people.
 var wordOf = regexp.MustCompile(`[a-z]+-of-person-\d{5}-|1202555\d{5}`)
 
-// wantErased allows what the contract allows: 0.5 % of the deleted words.
+// wantErased tolerates 0.5 % of the deleted words, as the contract does.
 func wantErased(t *testing.T, dir string, gone, kept []*trace) {
 	t.Helper()
 	found, all := map[string]bool{}, map[string]bool{}
@@ -192,9 +194,9 @@ func wantErased(t *testing.T, dir string, gone, kept []*trace) {
 	}
 }
 
-// TestErasedPeopleLeaveTheFile: after a clean stop, nothing of a deleted contact stands
-// in any file: neither in what its rows held, nor in what pages left behind when they
-// were split.
+// TestErasedPeopleLeaveTheFile: after a clean stop, no file contains data of a deleted
+// contact, neither in former rows nor in copies that were left behind when pages were
+// split.
 func TestErasedPeopleLeaveTheFile(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -217,15 +219,15 @@ func TestErasedPeopleLeaveTheFile(t *testing.T) {
 	}
 }
 
-// TestErasedPeopleLeaveTheFileAfterAKill: what a killed process left in the log is gone
-// when the next server has scrubbed and stopped.
+// TestErasedPeopleLeaveTheFileAfterAKill: data that a killed process left in the log is
+// gone once the next server has scrubbed and stopped.
 func TestErasedPeopleLeaveTheFileAfterAKill(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
 	s := openAt(t, path)
 	ws := newWorkspace(t, s)
 	gone, kept := erase(t, s, ws, populate(t, s, ws, rand.New(rand.NewPCG(1, 1)), 4))
-	dir := t.TempDir() // as the kill leaves it: no connection was closed
+	dir := t.TempDir() // a copy of the files, as after a kill: no connection was closed
 	for name, body := range files(t, filepath.Dir(path)) {
 		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
 			t.Fatal(err)
@@ -235,7 +237,7 @@ func TestErasedPeopleLeaveTheFileAfterAKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, again.scrub(t.Context(), 0)) // as a server does at its start
+	check(t, again.scrub(t.Context(), 0)) // a server does this at its start
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"parley/store/internal/stored"
 )
 
-// forgets is what the deletion of people needs: the key of the hashes of their messages, and
+// forgets has the data for deleting people: the key for hashes of their messages, and
 // the database's clock.
 type forgets struct {
 	key []byte
@@ -24,8 +24,9 @@ const (
 	(SELECT hash FROM erased_messages INDEXED BY erased_messages_at WHERE workspace_id = ?1 AND erased_at < ?2 ORDER BY erased_at, hash LIMIT +?3)`
 )
 
-// forgetMessages keeps hashes of the messages of a contact that is being deleted, and erases
-// the attempts that sent them. It reads the messages one by one: there may be very many.
+// forgetMessages stores hashes of the messages of a contact that is being deleted, and
+// erases the attempts that sent them. It reads the messages one by one, because there
+// may be very many.
 func forgetMessages(c conn, ws, contact desk.ID) error {
 	rows := c.stmt(forgottenMessagesQuery).id(ws).id(contact)
 	var page []stored.ErasedHash
@@ -54,7 +55,7 @@ func forgetMessages(c conn, ws, contact desk.ID) error {
 	return rows.done()
 }
 
-// known tells whether the message is one of a deleted person.
+// known tells whether the message belongs to a deleted person.
 func (f *forgets) known(c conn, ws desk.ID, m desk.MessageRef) (bool, error) {
 	h := stored.HashErased(f.key, ws, m)
 	return one("erased message", c.stmt(erasedQuery).id(ws).bytes(h[:]), func(*stmt) bool { return true })

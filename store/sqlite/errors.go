@@ -9,8 +9,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// machine holds the results that are faults of the machine, not of the request: the
-// disk is full, locked, read-only or failing. They end, and the same request may then
+// machine lists the results that are faults of the machine, not of the request: the disk
+// is full, locked, read-only or failing. Such faults end, and then the same request may
 // succeed.
 var machine = map[sqlite.ResultCode]bool{
 	sqlite.ResultBusy:      true,
@@ -24,8 +24,8 @@ var machine = map[sqlite.ResultCode]bool{
 	sqlite.ResultProtocol:  true,
 }
 
-// failed adds the failed action to an error of SQLite, and makes it Unavailable if it
-// is a fault of the machine.
+// failed wraps an error of SQLite with the name of the action. If the error is a fault
+// of the machine, failed makes it Unavailable.
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil

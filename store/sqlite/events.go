@@ -11,21 +11,22 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// eventColumns are those besides the workspace and the number. A node of the release
-// before writes no subject_key: its events are not in the feed. Events that concern no
-// conversation leave the last three NULL.
+// eventColumns are all columns except the workspace and the number. Nodes of the
+// previous release do not write subject_key, so their events are not in the feed. Events
+// without a conversation leave the last three columns NULL.
 const (
 	eventColumns      = plainEventColumns + `, conversation_id, contact_id, message_ts`
 	plainEventColumns = `at, kind, subject_id, actor_kind, actor_id, changed, subject_key`
 )
 
-// newestEventQuery is the number of the newest event, even if it has expired.
+// newestEventQuery selects the number of the newest event, even if the event has
+// expired.
 const newestEventQuery = `SELECT coalesce((SELECT seq FROM events WHERE workspace_id = ?1 ORDER BY seq DESC LIMIT 1),
 	(SELECT seq FROM event_floors WHERE workspace_id = ?1), 0)`
 
-// flushEvents numbers the events after the newest one. There is one writer at a time,
-// so the numbers are in commit order without a counter row, which would be one more
-// page to write in every commit.
+// flushEvents numbers the events after the newest one. There is one writer at a time, so
+// the numbers are in the order of commits. A counter row is not needed: it would be one
+// more page to write in every commit.
 func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -42,7 +43,7 @@ func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
 	}
 	c.newest[ws] = seq + int64(len(events))
 	for len(events) > 0 {
-		// Several at a time, since a statement costs as much as its row.
+		// Several events go into one statement, since a statement costs as much as a row.
 		plain, n := isPlain(&events[0]), 1
 		for n < eventsAtOnce && n < len(events) && isPlain(&events[n]) == plain {
 			n++
@@ -67,7 +68,7 @@ func flushEvents(c conn, ws desk.ID, events []desk.Event) error {
 	return nil
 }
 
-// isPlain tells whether an event concerns no conversation.
+// isPlain tells whether an event has no conversation.
 func isPlain(e *desk.Event) bool {
 	return e.Conversation.IsZero() && e.Contact.IsZero() && e.TS == 0
 }
@@ -173,7 +174,7 @@ func (f *feed) Records(page *store.EventPage) error {
 			row := f.c.stmt(contactQuery).id(f.ws).id(contact)
 			page.Contacts[contact] = nil
 			if row.next() {
-				row.readInt() // the version of the settings, which is that of the snapshot
+				row.readInt() // skips the version of the settings: it is that of the snapshot
 				page.Contacts[contact] = readContact(f.c, &row, f.settings)
 			}
 			return failed("contact", row.done())
@@ -203,8 +204,8 @@ func (f *feed) Records(page *store.EventPage) error {
 	})
 }
 
-// ofSettings must be written in a query exactly as in the partial index, or SQLite does not
-// use it. It means the types of desk.EventType.OfSettings.
+// ofSettings selects the types of desk.EventType.OfSettings. It must be written in a
+// query exactly as in the partial index. Otherwise SQLite does not use the index.
 const ofSettings = `(kind < 'con' OR kind >= 'k' AND kind < 'mes' OR kind >= 'po' AND kind < 'pp' OR kind >= 'sn' AND kind < 'so' OR kind >= 'w')`
 
 const (
@@ -237,7 +238,7 @@ func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType
 
 const headVersionQuery = `SELECT settings_version FROM workspaces WHERE id = ? AND NOT deleted`
 
-// Heads returns how far each of the workspaces is.
+// Heads returns the head of each of the workspaces.
 func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]store.Head, err error) {
 	heads = make(map[desk.ID]store.Head, len(list))
 	err = s.read(ctx, int64(len(list)), func(c conn) error {

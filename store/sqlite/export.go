@@ -9,15 +9,15 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// A Table is one that is copied to another database.
+// A Table is a table that is copied to another database.
 type Table struct {
 	Name    string
-	Columns []string // those of the key first, in its order
-	Key     int      // how many are the key's
+	Columns []string // the columns of the key come first, in the key's order
+	Key     int      // how many columns the key has
 }
 
-// Tables lists the tables to copy. The directory comes last: before that, a server on
-// the other database finds none of the workspaces.
+// Tables lists the tables to copy. The directory comes last: until then, a server on the
+// other database finds none of the workspaces.
 func Tables() []Table {
 	table := func(name, key, others string) Table {
 		columns := strings.Fields(key)
@@ -71,21 +71,21 @@ func Tables() []Table {
 	}
 }
 
-// Only here, an attempt's answer has a table of its own, send_answers, and so have a
-// contact's large values. In the export they are columns.
+// Only SQLite stores an attempt's answer in a table of its own, send_answers, and large
+// values of a contact in large_values. The export has them as columns.
 const (
 	attemptsTable = "attempts"
 	answerColumn  = "response"
 	contactsTable = "contacts"
 )
 
-// pageBytes is the approximate limit of a page's size: a row may have megabytes.
+// pageBytes is the approximate limit of a page's size, because a row may have megabytes.
 const pageBytes = 8 << 20
 
 // An Export reads the database while no process writes to it.
 type Export struct{ c conn }
 
-// Export calls f. Until f returns, nobody can write to the database.
+// Export calls f. Until f returns, no process can write to the database.
 func (s *Store) Export(ctx context.Context, f func(*Export) error) (err error) {
 	c, err := open(s.path, readerCache)
 	if err != nil {
@@ -96,12 +96,12 @@ func (s *Store) Export(ctx context.Context, f func(*Export) error) (err error) {
 	if err := c.stmt("BEGIN IMMEDIATE").run(); err != nil {
 		return failed("keep others from writing", err)
 	}
-	return f(&Export{c}) // closing rolls back, and nothing was written
+	return f(&Export{c}) // closing rolls back; nothing was written
 }
 
-// Page returns up to limit rows, at least one if there is any, that follow the row with
-// the key after in the order of keys; nil is before the first. A value is nil, an int64,
-// a string or a []byte.
+// Page returns up to limit rows that follow the row with the key after (nil: from the
+// first row), in the order of keys. A page of large rows may be shorter, but never empty
+// while rows follow. A value is nil, an int64, a string or a []byte.
 func (e *Export) Page(t Table, after []any, limit int) (rows [][]any, err error) {
 	s := e.c.stmt(pageQuery(t, after != nil))
 	for _, v := range after {

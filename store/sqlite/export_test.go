@@ -13,8 +13,8 @@ import (
 	"parley/desk"
 )
 
-// TestEveryTableIsCopied fails for a table or column that Tables does not know of: it
-// would be left behind.
+// TestEveryTableIsCopied fails for a table or column that is missing in Tables: it would
+// not be copied.
 func TestEveryTableIsCopied(t *testing.T) {
 	t.Parallel()
 	left := map[string]string{
@@ -64,9 +64,9 @@ func TestEveryTableIsCopied(t *testing.T) {
 	}
 }
 
-// TestEveryTableIsDecided lists all tables of the schema: what is a workspace's goes when
-// the workspace is deleted, as its key tells; of any other table, somebody has said what
-// it is.
+// TestEveryTableIsDecided checks each table of the schema. Either the table's key leads
+// with workspace_id, so its rows go when the workspace is deleted, or the test lists the
+// table with a reason.
 func TestEveryTableIsDecided(t *testing.T) {
 	t.Parallel()
 	others := map[string]string{
@@ -104,7 +104,7 @@ func TestEveryTableIsDecided(t *testing.T) {
 	}
 }
 
-// TestPagesAreSought fails for a page that is found by reading what precedes it.
+// TestPagesAreSought fails if finding a page reads the rows before it.
 func TestPagesAreSought(t *testing.T) {
 	t.Parallel()
 	c := openStore(t).writer
@@ -148,7 +148,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("%d rows, want %d in order: %v", len(rows), n, rows)
 		}
 
-		// Meanwhile nobody else writes.
+		// During the export, no other connection can write.
 		other, err := open(s.path, readerCache)
 		if err != nil {
 			return err

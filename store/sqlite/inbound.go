@@ -57,7 +57,7 @@ func readInbound(s *stmt) desk.InboundItem {
 	}
 }
 
-// putInbound leaves the body of a callback to PutCallback.
+// putInbound stores an item. The body of a callback is left to PutCallback.
 func putInbound(c conn, ws desk.ID, n desk.InboundItem) error {
 	if n.ReceivedAt != 0 {
 		n.Body = nil
@@ -68,8 +68,8 @@ func putInbound(c conn, ws desk.ID, n desk.InboundItem) error {
 
 const takeInboundQuery = `DELETE FROM inbound_items WHERE workspace_id = ? AND due_at = ? AND id = ? RETURNING ` + inboundColumns
 
-// inboundQuery and farInboundQuery are of the items that are due up to the longest wait from
-// now, and of those after it, which are due too.
+// inboundQuery selects items up to the longest wait from now. farInboundQuery selects
+// the items after that: their due time is impossible, so they are due too.
 const (
 	inboundQuery    = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at <= ? ORDER BY due_at, id LIMIT +?`
 	farInboundQuery = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at > ? ORDER BY due_at, id LIMIT +?`
@@ -106,7 +106,7 @@ func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (map[desk
 	return s.due(ctx, "inbound items due", inboundDueQuery, longest)
 }
 
-// due reads workspaces, each with how many milliseconds to wait.
+// due reads workspaces and how many milliseconds each has to wait.
 func (s *Store) due(ctx context.Context, doing, query string, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		due = map[desk.ID]time.Duration{}
@@ -120,9 +120,9 @@ func (s *Store) due(ctx context.Context, doing, query string, longest time.Durat
 	return due, err
 }
 
-// Lease gives a task to the caller for some milliseconds of the database's clock, and
-// tells whether it did. It does not while another caller has the task by a lease that
-// is not void.
+// Lease gives a task to the caller for some milliseconds of the database's clock. It
+// returns false while another caller holds a valid lease. A lease that ends later than a
+// new one would is not valid.
 func (s *Store) Lease(_ context.Context, ws desk.ID, task string, length desk.Time) (ours bool, err error) {
 	err = s.write(func(c conn) error {
 		now := s.now()

@@ -6,15 +6,15 @@ import (
 	"parley/desk"
 )
 
-// A value of more than largeBytes is kept apart from its contact, in large_values, and
-// apart stands in its place, which no value looks like. SQLite compares a key with that of
-// a row of contacts by reading the whole row, so the rows must stay short (docs/adr/0021).
+// A value of more than largeBytes is stored in the table large_values. The contact's row
+// then has the text of apart in its place, which no value equals. Rows must stay short,
+// because SQLite reads a whole row of contacts to compare keys (docs/adr/0021).
 const (
 	largeBytes = 8 << 10
 	apart      = ">"
 )
 
-// The fields of contacts that may be apart.
+// The fields of contacts that may be in large_values.
 const (
 	attributesField = "attributes"
 	furtherField    = "further"
@@ -22,8 +22,8 @@ const (
 
 const largeQuery = `SELECT value FROM large_values WHERE workspace_id = ? AND contact_id = ? AND field = ?`
 
-// readLarge reads what is apart of a contact. The statement that has found the contact is
-// still open, so it reads the same commit.
+// readLarge reads a contact's value from large_values. The statement that found the
+// contact is still open, so this read sees the same commit.
 func readLarge(c conn, ws, id desk.ID, field string) (string, error) {
 	return one("large value", c.stmt(largeQuery).id(ws).id(id).text(field), (*stmt).readText)
 }
@@ -36,7 +36,8 @@ func readFurther(c conn, ws, id desk.ID) ([]desk.Identity, error) {
 	return desk.StoredFurther(text)
 }
 
-// The values of these fields, wherever they are, for queries that can't ask twice.
+// These expressions select the values, wherever they are, for queries that can't read
+// twice.
 const (
 	attributesOf = `CASE c.attributes WHEN '` + apart + `' THEN (SELECT l.value FROM large_values l
 		WHERE l.workspace_id = c.workspace_id AND l.contact_id = c.id AND l.field = '` + attributesField + `') ELSE c.attributes END`
@@ -51,8 +52,8 @@ const (
 	eraseLargeQuery = `DELETE FROM large_values WHERE workspace_id = ? AND contact_id = ?`
 )
 
-// storeValues stores what is large of a contact's new state, and returns what its row is to
-// hold. What is apart already and has not changed is not written again.
+// storeValues stores the large values of a contact's new state, and returns the values
+// for the contact's row. A large value that has not changed is not written again.
 func storeValues(c conn, ws desk.ID, e *desk.Entry) (attributes, further string, err error) {
 	was := e.Stored
 	if was == nil {
@@ -70,7 +71,8 @@ func storeValues(c conn, ws desk.ID, e *desk.Entry) (attributes, further string,
 	return attributes, further, err
 }
 
-// storeValue is storeValues for one field, which was apart, and is the same now.
+// storeValue stores the value of one field. was: the old value is in large_values. same:
+// the value has not changed.
 func storeValue(c conn, ws, id desk.ID, field, value string, was, same bool) (inRow string, err error) {
 	switch large := len(value) > largeBytes; {
 	case large && was && same:
@@ -83,7 +85,7 @@ func storeValue(c conn, ws, id desk.ID, field, value string, was, same bool) (in
 	return value, err
 }
 
-// eraseLarge deletes what is apart of a contact.
+// eraseLarge deletes the large values of a contact.
 func eraseLarge(c conn, ws desk.ID, contact *desk.Contact) error {
 	if contact.Apart == (desk.Apart{}) {
 		return nil

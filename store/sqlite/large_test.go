@@ -12,8 +12,8 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// shape tells what a contact's row holds: of each field its length, or where it is, and
-// the fields that are apart.
+// shape describes a contact's row: for each field its length or "apart", and the fields
+// in large_values.
 func shape(t *testing.T, s *Store) string {
 	t.Helper()
 	var got []string
@@ -53,8 +53,8 @@ func largeWrite(attributes, further int) *desk.Op {
 	return op
 }
 
-// TestLargeValuesAreApart: rows of contacts stay short, and nothing is left apart of a
-// value that has become small, nor of a contact that is gone.
+// TestLargeValuesAreApart: rows of contacts stay short. If a value becomes small or its
+// contact is deleted, large_values has nothing left of it.
 func TestLargeValuesAreApart(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -88,8 +88,9 @@ func TestLargeValuesAreApart(t *testing.T) {
 	}
 }
 
-// TestLargeValuesOfOlderReleases: what a release before stored in a contact's row is read
-// there, and moves with the next change of the contact, whatever that changes.
+// TestLargeValuesOfOlderReleases: large values that an older release stored in a
+// contact's row are read there. They move to large_values with the next change of the
+// contact, of any kind.
 func TestLargeValuesOfOlderReleases(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -135,7 +136,8 @@ func TestLargeValuesOfOlderReleases(t *testing.T) {
 	check()
 }
 
-// TestUnchangedLargeValuesAreNotWritten: a change of anything else leaves them alone.
+// TestUnchangedLargeValuesAreNotWritten: changes of other values do not write large
+// values again.
 func TestUnchangedLargeValuesAreNotWritten(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -155,7 +157,7 @@ func TestUnchangedLargeValuesAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestExportOfLargeValues: to another database, a value is a column wherever it is here.
+// TestExportOfLargeValues: in the export, a value is a column, wherever it is stored.
 func TestExportOfLargeValues(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -182,7 +184,7 @@ func TestExportOfLargeValues(t *testing.T) {
 	}
 }
 
-// runs is how often a prepared statement has run since it was last asked.
+// runs returns how often a prepared statement has run since the last call.
 func runs(c conn, query string) int {
 	s := c.prepared[query]
 	if s == nil {
@@ -193,8 +195,8 @@ func runs(c conn, query string) int {
 	return int(lib.Xsqlite3_stmt_status(tls, handleOf(s), lib.SQLITE_STMTSTATUS_RUN, 1))
 }
 
-// TestFurtherIdentitiesAreLeftUnread: of a batch, large further identities are read only
-// for the contacts that need them.
+// TestFurtherIdentitiesAreLeftUnread: for a batch, large further identities are read
+// only for the contacts that need them.
 func TestFurtherIdentitiesAreLeftUnread(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

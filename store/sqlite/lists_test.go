@@ -3,7 +3,7 @@ package sqlite
 import (
 	"encoding/binary"
 	"errors"
-	goflag "flag" // flag is a function of this package
+	goflag "flag" // this package has a function named flag
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,17 +22,17 @@ import (
 
 var listed = goflag.Int("listed", 12_000, "how many contacts and conversations TestListsAreBounded and TestListTimes store. Long run of TestListsAreBounded: -listed 200000")
 
-// steps is how many instructions SQLite has carried out for a statement since it was
-// last asked.
+// steps returns how many instructions SQLite has executed for a statement since the last
+// call.
 func steps(s stmt) int {
 	tls := libc.NewTLS()
 	defer tls.Close()
 	return int(lib.Xsqlite3_stmt_status(tls, handleOf(s.s), lib.SQLITE_STMTSTATUS_VM_STEP, 1))
 }
 
-// Replanned returns the statements that SQLite has planned again since they were prepared,
-// with how often. It does that before each use if the plan depends on the value of a
-// parameter: LIMIT ? does, LIMIT +? does not.
+// Replanned returns the statements that SQLite has planned again since they were
+// prepared, and how often. SQLite plans again before each use if the plan depends on the
+// value of a parameter. LIMIT ? causes this, LIMIT +? does not.
 func Replanned(s *Store) map[string]int {
 	list := map[string]int{}
 	count := func(c conn) {
@@ -53,7 +53,7 @@ func Replanned(s *Store) map[string]int {
 	return list
 }
 
-// handleOf is the pointer by which SQLite knows a statement.
+// handleOf returns SQLite's pointer to a statement.
 func handleOf(s *sqlite.Stmt) uintptr {
 	return uintptr(reflect.ValueOf(s).Elem().FieldByName("stmt").Uint())
 }
@@ -67,17 +67,17 @@ func planOf(t *testing.T, c conn, query string) []string {
 	return steps
 }
 
-// Whom the lists are filtered by: one whom everything is of, one who has little, and one
-// who has nothing.
+// The ids by which the lists are filtered: one that owns nearly everything, one that has
+// little, and one that has nothing.
 var most, little, nothing = desk.ID{1}, desk.ID{2}, desk.ID{3}
 
-// fill stores n contacts and n conversations, in SQL for the sake of time.
+// fill stores n contacts and n conversations. It uses SQL because that is faster.
 func fill(t *testing.T, c conn, ws desk.ID, n int) {
 	t.Helper()
 	err := c.stmt(beginWrite).run()
 	for i := range n {
 		var id desk.ID
-		binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9E3779B97F4A7C15) // in another order than that of the lists
+		binary.BigEndian.PutUint64(id[8:], uint64(i)*0x9E3779B97F4A7C15) // an order other than that of the lists
 		owner, status := most, []string{"open", "closed", "archived"}[i%3]
 		if i == n/2 {
 			owner = little
@@ -186,13 +186,13 @@ func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) 
 	return reads
 }
 
-// maxSteps is what a page may cost: SQLite carries out some 40 instructions for each
-// record of a list that is merged from three.
+// maxSteps is the greatest cost of a page. SQLite executes about 40 instructions for
+// each record of a list that is merged from three.
 const maxSteps = 50 * desk.MaxLooked
 
-// TestListsAreBounded: whatever the filters, a page of a list looks at a bounded number
-// of rows, whether SQLite has no figures of the tables (nobody says ANALYZE), old ones, or
-// those of today.
+// TestListsAreBounded: with any filters, a page of a list looks at a bounded number of
+// rows. This must hold without statistics of the tables (parley never runs ANALYZE),
+// with old ones, and with current ones.
 func TestListsAreBounded(t *testing.T) {
 	t.Parallel()
 	for figures, before := range map[string]int{"absent": -1, "of empty tables": 0, "of few rows": 10, "of today": *listed} {
@@ -223,7 +223,7 @@ func TestListsAreBounded(t *testing.T) {
 				}
 				fill(t, s.writer, ws, *listed)
 			}
-			for range cap(s.readers) { // one reader, whose statements are counted
+			for range cap(s.readers) { // a single reader, whose statements are counted
 				if len(s.readers) > 1 {
 					if err := (<-s.readers).Close(); err != nil {
 						t.Fatal(err)
@@ -257,7 +257,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// TestListTimes measures the lists that TestListsAreBounded counts the work of.
+// TestListTimes measures the time of the lists of TestListsAreBounded.
 func TestListTimes(t *testing.T) {
 	if !storetest.JudgesTimes() {
 		t.Parallel()
@@ -271,8 +271,8 @@ func TestListTimes(t *testing.T) {
 	})
 }
 
-// TestListsGoByTheirIndexes: no list sorts, except the few conversations of a contact, or
-// reads a workspace through.
+// TestListsGoByTheirIndexes: no list sorts, except the few conversations of a contact,
+// and no list reads through a whole workspace.
 func TestListsGoByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -330,8 +330,8 @@ func TestListsGoByTheirIndexes(t *testing.T) {
 	}
 }
 
-// TestUnassignWritesFewPages: what changes a conversation's holder writes the row and the
-// four indexes that have the holder, not those of its contact and its channel.
+// TestUnassignWritesFewPages: changing a conversation's holder writes the row and the
+// four indexes that contain the holder, but not the indexes of contact and channel.
 func TestUnassignWritesFewPages(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

@@ -11,7 +11,7 @@ import (
 	"parley/store/internal/stored"
 )
 
-// The greatest number that each of these counts.
+// Each of these counts ends at 100,000; usedMediaBytes is a sum.
 const (
 	countInDoubtQuery = `SELECT count(*) FROM (SELECT 1 FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000)`
 	countMediaQuery   = `SELECT count(*) FROM (SELECT 1 FROM media_jobs INDEXED BY media_jobs_due WHERE ended = 0 LIMIT 100000)`
@@ -23,7 +23,7 @@ var channelMetricsQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback(
 
 const databaseBytesQuery = `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`
 
-// The number of webhooks of a state.
+// These count the webhooks in each state.
 const (
 	countHooks = `SELECT count(*) FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
 		LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id WHERE NOT w.deleted AND `

@@ -20,8 +20,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to date. Other processes wait meanwhile: ten may
-// start at once.
+// migrate brings the schema up to date. Other processes wait meanwhile: ten processes
+// may start at once.
 func migrate(ctx context.Context, path, rules string, log *slog.Logger) (err error) {
 	defer func() { err = explain(path, err) }()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -45,8 +45,8 @@ func migrate(ctx context.Context, path, rules string, log *slog.Logger) (err err
 	return makeClaims(ctx, path, rules, log)
 }
 
-// create makes the file when there is none, for this user only: SQLite gives the
-// files beside it the same mode.
+// create makes the file if it does not exist, for this user only. SQLite gives the files
+// beside it the same mode.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -55,8 +55,8 @@ func create(path string) error {
 	return f.Close()
 }
 
-// The list of the migrations that have run is as goose keeps it: releases until the second
-// read it.
+// The list of the migrations that have run has goose's format, because the releases up
+// to the second read it.
 const (
 	makeVersions = `CREATE TABLE goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`
@@ -71,7 +71,7 @@ func runMigrations(ctx context.Context, path string, steps []stored.Migration) (
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	c.SetInterrupt(ctx.Done())
-	if err := c.stmt(`PRAGMA wal_autocheckpoint = 1000`).run(); err != nil { // or a large step fills the disk twice
+	if err := c.stmt(`PRAGMA wal_autocheckpoint = 1000`).run(); err != nil { // otherwise a large step fills the disk twice
 		return err
 	}
 	ran, err := migrationsRun(c)
@@ -90,7 +90,7 @@ func runMigrations(ctx context.Context, path string, steps []stored.Migration) (
 	return nil
 }
 
-// migrationsRun lists the migrations that have run. It changes nothing.
+// migrationsRun lists the migrations that have run. It does not change the database.
 func migrationsRun(c conn) ([]int64, error) {
 	there, err := one("tables", c.stmt(`SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`), (*stmt).readInt)
 	if err != nil || there == 0 {
@@ -112,7 +112,7 @@ func runMigration(c conn, m stored.Migration) (err error) {
 	return c.stmt(putVersion).int(m.Version).run()
 }
 
-// explain says what to do about an error of SQLite when the machine is to blame.
+// explain adds advice to an error of SQLite that is a fault of the machine.
 func explain(path string, err error) error {
 	if err != nil && machine[sqlite.ErrCode(err).ToPrimary()] {
 		return fmt.Errorf("%s can't be opened or written: see that its disk has space, is writable, and that nothing holds the file locked (%w)", path, err)

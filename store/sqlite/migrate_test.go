@@ -10,8 +10,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestMigrationsAreFrozen fails when a migration that installations have run is edited:
-// they would never run the edit.
+// TestMigrationsAreFrozen fails if a migration that installations have run is edited:
+// they would never run the edited one.
 func TestMigrationsAreFrozen(t *testing.T) {
 	t.Parallel()
 	storetest.Frozen(t, migrations, map[string]string{
@@ -48,7 +48,8 @@ func TestMigrationsAreFrozen(t *testing.T) {
 	})
 }
 
-// TestAnyDirectoryOpens: a path is not a URL, so nothing in it has a meaning.
+// TestAnyDirectoryOpens: a path is not a URL, so none of its characters has a special
+// meaning.
 func TestAnyDirectoryOpens(t *testing.T) {
 	t.Parallel()
 	names := []string{"a?b", "a#b", "a%20b", "a b", "a&mode=memory", "file:a", "ü"}

@@ -23,13 +23,13 @@ const (
 	deleteNoteQuery = `DELETE FROM notes WHERE workspace_id = ? AND conversation_id = ? AND id = ?`
 )
 
-// Notes returns up to limit notes of a conversation before the given one, newest first, and
-// the one before which the list continues.
+// Notes returns up to limit notes of a conversation before the given one, newest first,
+// and the id before which the list continues.
 func (s *Store) Notes(ctx context.Context, ws, conversation desk.ID, before *desk.ID, limit int) (found []*desk.Note, next *desk.ID, err error) {
 	if before == nil {
 		before = &lastID
 	}
-	err = s.read(ctx, int64(pointRead+limit/4), func(c conn) error { // they lie side by side
+	err = s.read(ctx, int64(pointRead+limit/4), func(c conn) error { // notes of a conversation lie side by side
 		rows := c.stmt(notesQuery).id(ws).id(conversation).id(*before).int(int64(limit) + 1)
 		size := desk.NewPageSize(limit)
 		for next == nil && rows.next() {
@@ -49,7 +49,7 @@ func (t *tx) PutNote(n *desk.Note) error {
 		text(string(n.Author.Type)).id(n.Author.ID).text(n.Author.Name).time(n.CreatedAt).run())
 }
 
-// DeleteNote deletes a note as an erasure does: nothing of it stays in the file.
+// DeleteNote deletes a note like an erasure: a scrub also clears its copies in the file.
 func (t *tx) DeleteNote(conversation, id desk.ID) (bool, error) {
 	if err := t.c.stmt(deleteNoteQuery).id(t.ws).id(conversation).id(id).run(); err != nil || t.c.Changes() == 0 {
 		return false, failed("delete note", err)

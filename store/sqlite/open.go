@@ -22,32 +22,33 @@ const (
 	// busyTimeout is how long a statement waits for another process's lock.
 	busyTimeout = 5 * time.Second
 
-	// Page caches, in KiB. The writer's cache saves it reading identity pages again for
-	// each look-up; a reader mostly reads rows once.
+	// Page caches, in KiB. With its cache, the writer need not read identity pages again
+	// for each look-up. A reader mostly reads a row once.
 	writerCache = 80 << 10
 	readerCache = 4 << 10
 )
 
-// Config says where the database is.
+// Config configures a Store.
 type Config struct {
-	Path string       // of the database file; made when absent
-	Log  *slog.Logger // of an upgrade; nil: nothing is logged
+	Path string       // of the database file, which is made if it does not exist
+	Log  *slog.Logger // for the steps of an upgrade; nil: nothing is logged
 
-	// Now is the database's clock, by default the machine's: all its processes are on it.
+	// Now is the database's clock. By default it is the clock of the machine, on which all
+	// processes run.
 	Now func() time.Time
 
-	// Key is of the hashes by which messages of deleted people are known.
+	// Key is the key of the hashes of deleted people's messages.
 	Key []byte
 
-	rules string // by which claims are made; "": desk.IdentityRules()
+	rules string // the rules by which claims are made; "": desk.IdentityRules()
 }
 
-// A Store keeps parley's data in a SQLite file; see store.Store for its promises.
+// A Store keeps parley's data in a SQLite file (see store.Store).
 type Store struct {
 	path    string
-	files   stored.Files // of content
+	files   stored.Files // the content of files
 	clock   func() time.Time
-	writer  conn // used by who leads the queue
+	writer  conn // used by the goroutine that leads the queue
 	queue   queue
 	readers chan conn
 	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
@@ -55,18 +56,18 @@ type Store struct {
 	turn    *flock.Flock
 	gave    time.Time   // when this process last let go of its turn
 	serving atomic.Bool // this process writes steadily: it lets others write in between
-	looked  time.Time   // when it last looked whether another process waits
+	looked  time.Time   // when this process last checked whether another one waits
 
 	settings stored.Settings
 	rules    *stored.Rules
-	current  map[desk.ID]*desk.Settings // as the open transaction has read them; the queue's leader's
-	edited   bool                       // the open transaction has changed settings; the queue's leader's
+	current  map[desk.ID]*desk.Settings // as the open transaction has read them; only for the queue's leader
+	edited   bool                       // the open transaction has changed settings; only for the queue's leader
 
 	checkpoints chan struct{} // has an element when the log has grown
-	frames      int           // approximate number of pages by which it has grown since; the queue's leader's
+	frames      int           // approximate number of pages that the log has grown since; only for the queue's leader
 }
 
-// Open opens the database, making or migrating it as needed. It fails when a newer
+// Open opens the database, and makes or migrates it if needed. It fails if a newer
 // parley has migrated the file.
 func Open(ctx context.Context, c Config) (_ *Store, err error) {
 	log, rules := cmp.Or(c.Log, slog.New(slog.DiscardHandler)), cmp.Or(c.rules, desk.IdentityRules())
@@ -106,8 +107,8 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 	return s, nil
 }
 
-// open makes a connection. busy_timeout comes first, because even a pragma may meet a
-// lock.
+// open makes a connection. busy_timeout comes first, because even a pragma may have to
+// wait for a lock.
 func open(path string, cacheKB int) (conn, error) {
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
 	if err != nil {
@@ -119,7 +120,7 @@ func open(path string, cacheKB int) (conn, error) {
 		"synchronous = FULL", // the log is on the disk when COMMIT returns
 		"wal_autocheckpoint = 0",
 		"temp_store = MEMORY",
-		"secure_delete = ON", // what is deleted is overwritten with zeros (docs/adr/0016)
+		"secure_delete = ON", // deleted bytes are overwritten with zeros (docs/adr/0016)
 		fmt.Sprintf("cache_size = -%d", cacheKB),
 	} {
 		s, _, err := c.PrepareTransient("PRAGMA " + pragma)
@@ -134,8 +135,8 @@ func open(path string, cacheKB int) (conn, error) {
 	return conn{Conn: c, prepared: map[string]*sqlite.Stmt{}, newest: map[desk.ID]int64{}, erased: new(bool)}, nil
 }
 
-// Close closes all connections; the last one of all processes empties the log. No
-// method may be running or be called any more.
+// Close closes all connections. When the last process closes its last connection, SQLite
+// empties the log. No method may be running or be called afterwards.
 func (s *Store) Close() error {
 	var errs []error
 	if s.writer.Conn != nil && *s.writer.erased {
@@ -152,8 +153,8 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.turn.Close())...)
 }
 
-// read runs f, which touches some pages, on a reading connection. Each statement
-// sees the newest commit.
+// read runs f on a reading connection. pages is the approximate number of pages that f
+// touches. Each statement of f sees the newest commit.
 func (s *Store) read(ctx context.Context, pages int64, f func(conn) error) error {
 	var c conn
 	select {
@@ -166,12 +167,12 @@ func (s *Store) read(ctx context.Context, pages int64, f func(conn) error) error
 	return f(c)
 }
 
-// poolPages is how many pages readers touch before the writer empties all caches. This
-// build of SQLite keeps the caches of all connections in one pool. A reader that has
-// used up its share takes the oldest pages of others and never gives them back. In the
-// end the writer has less than its own share of a full pool, and drops each page right
-// after its use: after a list of all contacts, batches took twice as long for good.
-// Emptying the caches costs a few milliseconds for reading pages again.
+// After readers have touched poolPages pages, the writer empties all caches. This build
+// of SQLite keeps the caches of all connections in one pool. A reader that has used up
+// its share takes the oldest pages of other caches and never gives them back. In the end
+// the pool is full, the writer has less than its own share, and it drops each page right
+// after use: after a list of all contacts, batches took twice as long from then on.
+// After the caches are emptied, reading pages again costs a few milliseconds.
 const poolPages = 16_000
 
 // balance empties the caches once readers have touched poolPages pages. The writer
@@ -179,14 +180,14 @@ const poolPages = 16_000
 func (s *Store) balance() {
 	if s.touched.Load() > poolPages {
 		s.touched.Store(0)
-		_ = s.writer.stmt("PRAGMA shrink_memory").run() // it can only fail to free
+		_ = s.writer.stmt("PRAGMA shrink_memory").run() // a failure only means that no memory is freed
 	}
 }
 
 // pointRead is about how many pages a look-up of one record touches.
 const pointRead = 4
 
-// Ready tells whether the database answers, and this process may write to it.
+// Ready tells whether the database answers and this process may write to it.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.read(ctx, pointRead, func(c conn) error {
 		if err := s.seeRules(c); err != nil {
@@ -196,7 +197,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	})
 }
 
-// seeRules looks at the database's rules.
+// seeRules reads the database's rules.
 func (s *Store) seeRules(c conn) error {
 	rules, err := one("rules of claims", c.stmt(rulesQuery), (*stmt).readText)
 	if err == nil {

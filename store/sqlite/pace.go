@@ -9,9 +9,8 @@ import (
 
 const paceQuery = `SELECT until_us FROM pace WHERE workspace_id = ? AND bucket = ?`
 
-// Pace takes one place in each of the buckets, if none of them makes the caller wait
-// longer than most, and returns how long to wait before going on. Otherwise it takes
-// none.
+// Pace takes one place in each of the buckets, if no bucket makes the caller wait longer
+// than most. It returns how long to wait before going on. Otherwise it takes no place.
 func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
 	err = s.write(func(c conn) error {
 		now, longest := s.clock().UnixMicro(), int64(0)
@@ -23,7 +22,7 @@ func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most 
 			}
 			every := b.Interval.Microseconds()
 			if taken > now+most.Microseconds()+int64(b.Burst)*every {
-				taken = now // the clock was set back since
+				taken = now // the clock was set back since the place was taken
 			}
 			until[i] = max(taken, now) + every
 			longest = max(longest, until[i]-now-int64(b.Burst)*every)
@@ -43,7 +42,7 @@ func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most 
 }
 
 // ForgetPace deletes the buckets of a workspace whose places have all passed, or are
-// further ahead than they can be.
+// further ahead than longest, which is impossible.
 func (s *Store) ForgetPace(_ context.Context, ws desk.ID, longest time.Duration) error {
 	return s.write(func(c conn) error {
 		return failed("forget pace", c.stmt(`DELETE FROM pace WHERE workspace_id = ? AND (until_us <= ? OR until_us > ?)`).

@@ -12,7 +12,7 @@ func readPolicy(s *stmt) (p desk.Policy) {
 	return p
 }
 
-// flushPolicies stores what a change says of reply policies.
+// flushPolicies stores the reply policies of a change.
 func flushPolicies(c conn, ws desk.ID, change desk.Change) error {
 	for _, p := range change.Policies {
 		text, err := stored.PolicyText(p)

@@ -7,27 +7,30 @@ import (
 	"time"
 )
 
-// SQLite copies rows when it splits and joins pages, and leaves the bytes from before in the
-// gap of a page, which is between its cell pointers and its cells. When such a row is
-// deleted, secure_delete overwrites the row, but not that copy. So after people were
-// deleted, the gaps of all pages are cleared in the background (docs/adr/0022).
+// When SQLite splits and joins pages, it copies rows. The old bytes stay in the gap of
+// the page: the unused space between its cell pointers and its cells. When such a row is
+// deleted later, secure_delete overwrites the row, but not the copy in the gap. So after
+// people were deleted, the gaps of all pages are cleared in the background
+// (docs/adr/0022).
 
 const (
-	// scrubEvery is how long what was deleted waits at most for the gaps to be cleared.
+	// scrubEvery is how long a deletion waits at most until the gaps are cleared.
 	scrubEvery = time.Hour
-	// scrubLook is how many pages one step reads, and scrubClear how many it clears, in one
+	// scrubLook is how many pages one step reads. scrubClear is how many it clears, in one
 	// transaction.
 	scrubLook, scrubClear = 500, 64
-	// scrubPause is between two steps, so that writes have most of the disk.
+	// scrubPause is the pause between two steps. It leaves most of the disk's time to
+	// writes.
 	scrubPause = 50 * time.Millisecond
-	// scrubAtStop is how long a stop clears gaps, at most. The next start continues.
+	// scrubAtStop is how long a stopping process clears gaps at most. The next start
+	// continues.
 	scrubAtStop = 3 * time.Second
 	// scrubCache is small, in KiB: each page is read once.
 	scrubCache = 64
 )
 
-// The file says in SQLite's user_version whether a scrub is due. So it is known after a
-// crash, and to the server if a command has deleted.
+// SQLite's user_version in the file tells whether a scrub is due. So the state survives
+// a crash, and a server sees that a command has deleted people.
 const (
 	scrubbed = iota
 	scrubDue // people were deleted since the last scrub began
@@ -46,7 +49,7 @@ func scrubState(c conn) (int64, error) {
 	return one("scrub state", c.stmt(scrubStateQuery), (*stmt).readInt)
 }
 
-// wantScrub notes in the transaction that it deletes people.
+// wantScrub must be called in a transaction that deletes people. It makes a scrub due.
 func wantScrub(c conn) error {
 	*c.erased = true
 	if state, err := scrubState(c); err != nil || state == scrubDue {
@@ -55,8 +58,8 @@ func wantScrub(c conn) error {
 	return failed("want scrub", c.stmt(setScrubState[scrubDue]).run())
 }
 
-// scrubs clears the gaps whenever people were deleted, until ctx ends. A scrub that fails
-// (for example, on a full disk) is due still.
+// scrubs clears the gaps whenever people were deleted, until ctx ends. A scrub that
+// fails (for example, on a full disk) stays due.
 func (s *Store) scrubs(ctx context.Context) {
 	tick := time.NewTicker(scrubEvery)
 	defer tick.Stop()
@@ -70,8 +73,8 @@ func (s *Store) scrubs(ctx context.Context) {
 	}
 }
 
-// scrub clears the gaps of all pages, if people were deleted since it did so last. It reads
-// beside the writers and writes in short transactions.
+// scrub clears the gaps of all pages, if people were deleted since the last scrub. It
+// reads while others write, and writes in short transactions.
 func (s *Store) scrub(ctx context.Context, pause time.Duration) (err error) {
 	c, err := open(s.path, scrubCache)
 	if err != nil {
@@ -81,7 +84,7 @@ func (s *Store) scrub(ctx context.Context, pause time.Duration) (err error) {
 	if state, err := scrubState(c); err != nil || state == scrubbed {
 		return err
 	}
-	// Who deletes from here on makes another scrub due.
+	// A deletion from here on makes another scrub due.
 	if err := s.write(func(c conn) error { return c.stmt(setScrubState[scrubUnderWay]).run() }); err != nil {
 		return err
 	}
@@ -106,15 +109,16 @@ func endScrub(c conn) error {
 	return failed("end scrub", c.stmt(setScrubState[scrubbed]).run())
 }
 
-// firstScrubbed is the second page. The first one has SQLite's own header and the schema,
-// and nobody's data.
+// firstScrubbed is the second page. The first page has SQLite's header and the schema,
+// but no data of people.
 const firstScrubbed int64 = 2
 
-// errLayout is why a file is not scrubbed: its pages can't be told apart with certainty.
+// errLayout means that a file is not scrubbed, because the kinds of its pages can't be
+// determined safely.
 var errLayout = errors.New("not scrubbed: the file is in another format than parley makes, or has 128 GiB")
 
-// scrubSome clears some of the pages from first on, and returns the page to continue with,
-// or 0 after the last one.
+// scrubSome clears the gaps of some pages, beginning at first. It returns the next page
+// to look at, or 0 after the last one.
 func (s *Store) scrubSome(c conn, first int64) (next int64, err error) {
 	var unclear []int64
 	page := make([]byte, pageSize)
@@ -141,7 +145,7 @@ func (s *Store) scrubSome(c conn, first int64) (next int64, err error) {
 			return err
 		}
 		for _, n := range unclear {
-			if err := readPage(c, n, page); err != nil { // as it is in this transaction
+			if err := readPage(c, n, page); err != nil { // read again: the page may have changed before this transaction
 				return err
 			}
 			if !clearGap(page) {
@@ -151,7 +155,7 @@ func (s *Store) scrubSome(c conn, first int64) (next int64, err error) {
 				return failed("clear page", err)
 			}
 		}
-		s.frames += len(unclear) // grew counts less of them
+		s.frames += len(unclear) // grew counts fewer pages for this commit
 		return nil
 	})
 }
@@ -159,20 +163,20 @@ func (s *Store) scrubSome(c conn, first int64) (next int64, err error) {
 // readPage reads a page as the connection's transaction sees it.
 func readPage(c conn, n int64, into []byte) error {
 	row := c.stmt("SELECT data FROM sqlite_dbpage WHERE pgno = ?").int(n)
-	clear(into) // a page that the file does not have any more
+	clear(into) // for a page that the file no longer has
 	if row.next() {
 		row.readBytes(into)
 	}
 	return failed("read page", row.done())
 }
 
-// scrubPages returns how many pages the file has, or errLayout. buffer is for the first
-// page.
+// scrubPages returns how many pages the file has, or errLayout. buffer is used to read
+// the first page.
 //
-// A page with cells begins with its type: 2, 5, 10 or 13. Pages of long values and of the
-// list of free pages begin with a page's number, whose first byte is 0 or 1 in a file of
-// less than 128 GiB; so no such page is taken for one with cells. A file with
-// auto-vacuum, which parley never makes, has other pages still.
+// A page with cells begins with its type: 2, 5, 10 or 13. Pages of long values and of
+// the list of free pages begin with a page number. In a file of less than 128 GiB, the
+// first byte of a page number is 0 or 1, so such a page is never taken for a page with
+// cells. A file with auto-vacuum, which parley never makes, has further kinds of pages.
 func scrubPages(c conn, buffer []byte) (count int64, err error) {
 	if err := readPage(c, 1, buffer); err != nil {
 		return 0, err
@@ -186,15 +190,15 @@ func scrubPages(c conn, buffer []byte) (count int64, err error) {
 	return count, nil
 }
 
-// clearGap fills the gap of a page with zeros, and returns whether it was not so before. It
-// leaves alone what is no page with cells, and what is not as SQLite's file format says
+// clearGap fills the gap of a page with zeros, and reports whether any byte changed. It
+// leaves alone pages without cells, and pages that do not follow SQLite's file format
 // (https://sqlite.org/fileformat2.html#b_tree_pages).
 func clearGap(page []byte) bool {
 	from := 8 // length of the page's header
 	switch page[0] {
-	case 2, 5: // of the inside of an index, of a table
+	case 2, 5: // an inner page of an index, of a table
 		from = 12
-	case 10, 13: // a leaf of an index, of a table
+	case 10, 13: // a leaf page of an index, of a table
 	default:
 		return false
 	}

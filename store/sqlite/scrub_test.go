@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dump is all that a database says, table by table.
+// dump returns the content of all tables.
 func dump(t *testing.T, s *Store) (lines []string) {
 	t.Helper()
 	check(t, s.Export(t.Context(), func(e *Export) error {
@@ -49,15 +49,15 @@ func mark(t *testing.T, s *Store) int64 {
 }
 
 // TestScrubBeside clears gaps again and again while people are stored, changed and
-// deleted: the database is sound, also as a kill would leave it, and says just what one
-// says that was never scrubbed.
+// deleted. The database must stay sound, also after a kill, and must have the same
+// content as a database that was never scrubbed.
 func TestScrubBeside(t *testing.T) {
 	t.Parallel()
 	said := map[bool][]string{}
 	for _, scrubbing := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "parley.db")
 		s := openAt(t, path)
-		other := openAt(t, path) // as of another process
+		other := openAt(t, path) // like the store of another process
 		s.writer.forgets.now = func() desk.Time { return 1 }
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -79,9 +79,9 @@ func TestScrubBeside(t *testing.T) {
 			check(t, s.CreateWorkspace(t.Context(), desk.Workspace{ID: ws}))
 			erase(t, s, ws, populate(t, s, ws, rand.New(rand.NewPCG(seed, 2)), 8))
 		}
-		if scrubbing { // what a kill leaves at this moment
+		if scrubbing { // the files as a kill would leave them now
 			copied := filepath.Join(t.TempDir(), "parley.db")
-			check(t, s.write(func(conn) error { // nobody writes meanwhile
+			check(t, s.write(func(conn) error { // no other write runs meanwhile
 				for name, body := range files(t, filepath.Dir(path)) {
 					if err := os.WriteFile(filepath.Join(filepath.Dir(copied), name), body, 0o600); err != nil {
 						return err
@@ -95,7 +95,7 @@ func TestScrubBeside(t *testing.T) {
 		check(t, <-done)
 		wantSound(t, s)
 		said[scrubbing] = dump(t, s)
-		*other.writer.erased, *s.writer.erased = false, false // so that they stay unscrubbed
+		*other.writer.erased, *s.writer.erased = false, false // prevents a scrub when they close
 	}
 	if len(said[false]) < 20 || !slices.Equal(said[false], said[true]) {
 		t.Errorf("the scrubbed database has %d rows, the other one %d, and they are not the same", len(said[true]), len(said[false]))
@@ -109,8 +109,8 @@ func wantSound(t *testing.T, s *Store) {
 	}
 }
 
-// TestScrubIsDue: only a deletion asks for a scrub, one that comes during a scrub asks for
-// another, and what a process left undone is done after the next start.
+// TestScrubIsDue: only a deletion makes a scrub due. A deletion during a scrub makes
+// another one due. A scrub that a process did not finish is done after the next start.
 func TestScrubIsDue(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -166,8 +166,8 @@ func TestScrubIsDue(t *testing.T) {
 	check(t, <-ran)
 }
 
-// TestClearGap: of whatever page, only what lies between the cell pointers and the cells
-// changes, and that to zeros.
+// TestClearGap: in any page, only bytes between the cell pointers and the cells change,
+// and they become zero.
 func TestClearGap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -215,8 +215,7 @@ func TestClearGap(t *testing.T) {
 	})
 }
 
-// TestScrubLeavesOtherFormats: in a file whose pages can't be told apart nothing is
-// touched.
+// TestScrubLeavesOtherFormats: a file in another format is not changed.
 func TestScrubLeavesOtherFormats(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

@@ -43,7 +43,8 @@ func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settin
 	return settings, err
 }
 
-// currentSettings reads the version and returns its settings.
+// currentSettings reads the version of the settings, and returns the settings of this
+// version.
 func (s *Store) currentSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	row := c.stmt(`SELECT settings_version FROM workspaces WHERE id = ? AND NOT deleted`).id(ws)
 	if !row.next() {
@@ -59,7 +60,7 @@ func (s *Store) currentSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	return s.settingsAt(c, ws, version)
 }
 
-// toWrite is currentSettings for a transaction that is going to write. It returns
+// toWrite is like currentSettings, for a transaction that is going to write. It returns
 // Unavailable if this process may not write any more.
 func (s *Store) toWrite(c conn, ws desk.ID) (*desk.Settings, error) {
 	settings := s.current[ws]
@@ -73,16 +74,16 @@ func (s *Store) toWrite(c conn, ws desk.ID) (*desk.Settings, error) {
 	return settings, s.rules.Check()
 }
 
-// settingsAt returns the settings of a version that was just read: from memory if they
-// have that version, otherwise from the database, which may have a newer one by now. A
-// version that may be rolled back is not kept in memory, because another edit would
-// then get its number.
+// settingsAt returns the settings of a version that was just read. It takes them from
+// memory if they have this version, otherwise from the database, which may have a newer
+// version by now. A version of an open transaction is not kept in memory: if it is
+// rolled back, another edit gets the same number.
 func (s *Store) settingsAt(c conn, ws desk.ID, version int64) (*desk.Settings, error) {
 	if known := s.settings.At(ws, version); known != nil {
 		return known, nil
 	}
 	settings, err := loadSettings(c, ws)
-	if err == nil { // with each new version come the rules of identities, see stored.Rules
+	if err == nil { // the rules of identities are read with each new version (see stored.Rules)
 		err = s.seeRules(c)
 	}
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Store) settingsAt(c conn, ws desk.ID, version int64) (*desk.Settings, e
 	return settings, nil
 }
 
-// loadSettings reads a workspace's configuration, all of one version.
+// loadSettings reads a workspace's whole configuration, all of the same version.
 func loadSettings(c conn, ws desk.ID) (settings *desk.Settings, err error) {
 	err = c.snapshot(func() error {
 		settings, err = readSettings(c, ws)
@@ -294,7 +295,8 @@ func removeMember(c conn, ws desk.ID, m *desk.Member) error {
 	return failed("member", err)
 }
 
-// enter adds a record to the directory, so that it is found without its workspace.
+// enter adds a record to the directory, so that it can be found without knowing the
+// workspace.
 func enter(c conn, kind, ref string, ws desk.ID) error {
 	return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).text(kind).text(ref).id(ws).run()
 }
@@ -356,7 +358,7 @@ func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err er
 	return ws, err
 }
 
-// BindSecret stores the fingerprint of the installation's secret key, and from then on
+// BindSecret stores the fingerprint of the installation's secret key. From then on, it
 // returns InvalidRequest for any other key.
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 	bound, err := s.Fingerprint(ctx)
@@ -374,8 +376,8 @@ func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 	return stored.CheckFingerprint(bound, fingerprint)
 }
 
-// Fingerprint is the fingerprint of the installation's secret key; "" if there is no
-// installation.
+// Fingerprint returns the fingerprint of the installation's secret key, or "" if there
+// is no installation.
 func (s *Store) Fingerprint(ctx context.Context) (fingerprint string, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(`SELECT fingerprint FROM installation`)

@@ -52,8 +52,8 @@ func pragma(t *testing.T, c conn, name string) string {
 	return value
 }
 
-// TestCommitsAreDurable reads the pragmas on the live connections: a kill alone
-// proves nothing about power.
+// TestCommitsAreDurable reads the pragmas on the live connections. A test that kills the
+// process proves nothing about a loss of power.
 func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -71,8 +71,9 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
-// TestSQLiteHasNoWALResetBug refuses the versions in which a checkpoint racing a
-// reset of the log could lose committed pages: fixed in 3.51.3, 3.50.7 and 3.44.6.
+// TestSQLiteHasNoWALResetBug refuses versions with a bug: a checkpoint at the same time
+// as a reset of the log could lose committed pages. It is fixed in 3.51.3, 3.50.7 and
+// 3.44.6.
 func TestSQLiteHasNoWALResetBug(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -168,8 +169,8 @@ func newWorkspace(t *testing.T, s *Store) desk.ID {
 	return ws
 }
 
-// TestDiskFull: a full database is Unavailable, keeps what it acknowledged, still
-// reads, and goes on by itself when there is room.
+// TestDiskFull: writes to a full database return Unavailable. It keeps all acknowledged
+// data, still reads, and continues by itself when there is room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -197,8 +198,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestAReadThatFailsLeavesNothingOpen: a statement that is left in the middle would
-// hold its snapshot, and could not be bound again on that connection.
+// TestAReadThatFailsLeavesNothingOpen: a statement that is not reset would hold its
+// snapshot, and could not be bound again on this connection.
 func TestAReadThatFailsLeavesNothingOpen(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -235,7 +236,7 @@ func TestAReadThatFailsLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// TestLockedIsUnavailable: a lock that another process does not let go of.
+// TestLockedIsUnavailable: another process does not release its lock.
 func TestLockedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -259,7 +260,7 @@ func TestLockedIsUnavailable(t *testing.T) {
 	}
 }
 
-// together runs changes in one group: it holds the queue up until all of them wait.
+// together runs changes in one group: it blocks the queue until all of them wait.
 func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 	t.Helper()
 	started, release := make(chan struct{}), make(chan struct{})
@@ -273,7 +274,7 @@ func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 	errs := make([]error, n)
 	for i := range n {
 		group.Go(func() { errs[i] = change(i) })
-		for waiting := 0; waiting <= i; { // they stand in this order
+		for waiting := 0; waiting <= i; { // so that the changes queue up in this order
 			s.queue.mu.Lock()
 			waiting = len(s.queue.waiting)
 			s.queue.mu.Unlock()
@@ -285,8 +286,8 @@ func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 	return errs
 }
 
-// TestChangesJoinATransaction: a change that comes while others run is committed with them,
-// but not if they have run for long.
+// TestChangesJoinATransaction: a change that arrives while others run is committed with
+// them, unless they have run for long.
 func TestChangesJoinATransaction(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -299,7 +300,8 @@ func TestChangesJoinATransaction(t *testing.T) {
 		}
 		return n
 	}
-	// joins tells whether the second change ran before the first one's row was committed.
+	// joins tells whether the second change ran before the row of the first one was
+	// committed.
 	joins := func(ref string, long bool) (joined bool) {
 		before := committed()
 		began := time.Now()
@@ -339,9 +341,9 @@ func TestChangesJoinATransaction(t *testing.T) {
 	t.Error("no change ever joined those that ran")
 }
 
-// TestChangesShareACommit: what waits during a commit shares the next one. A change
-// that fails does not touch its neighbours; one that fails before it wrote anything
-// does not even make them run again.
+// TestChangesShareACommit: changes that arrive during a commit share the next one. A
+// change that fails does not affect the others in its group. If it fails before it wrote
+// anything, the others do not even run again.
 func TestChangesShareACommit(t *testing.T) {
 	t.Parallel()
 	refusal := errors.New("refused")
@@ -381,7 +383,7 @@ func TestChangesShareACommit(t *testing.T) {
 				if (n == 3) != (err != nil) {
 					t.Errorf("change %d: %v", n, err)
 				}
-				// Those behind one that wrote and failed are met for the first time then.
+				// Changes behind one that wrote and failed run for the first time after it.
 				if want := tc.runs; runs[n] != want && (n <= 3 || runs[n] != 1) {
 					t.Errorf("change %d ran %d times, want %d", n, runs[n], want)
 				}
@@ -398,7 +400,7 @@ func TestChangesShareACommit(t *testing.T) {
 	}
 }
 
-// TestAnIdleTransactionCostsNoSync: one that only reads, or is refused, writes
+// TestAnIdleTransactionCostsNoSync: a transaction that only reads, or is refused, writes
 // nothing to the log.
 func TestAnIdleTransactionCostsNoSync(t *testing.T) {
 	t.Parallel()
@@ -427,8 +429,8 @@ func TestAnIdleTransactionCostsNoSync(t *testing.T) {
 	}
 }
 
-// TestARefusalIsNotAnsweredBeforeItsGround: a refused change may have seen what its
-// neighbours wrote. When that is not stored, it is asked again.
+// TestARefusalIsNotAnsweredBeforeItsGround: a refused change may have seen data of other
+// changes of its group. If this data is not stored, the refused change runs again.
 func TestARefusalIsNotAnsweredBeforeItsGround(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -444,7 +446,7 @@ func TestARefusalIsNotAnsweredBeforeItsGround(t *testing.T) {
 				}
 				return tx.TakeKey("k", desk.ID{9})
 			case 1:
-				return tx.TakeKey("k", desk.ID{8}) // refused by what the first wrote
+				return tx.TakeKey("k", desk.ID{8}) // refused because of the data of the first change
 			}
 			return errors.Join(tx.TakeKey("other", desk.ID{7}), undone)
 		})
@@ -454,7 +456,7 @@ func TestARefusalIsNotAnsweredBeforeItsGround(t *testing.T) {
 	}
 }
 
-// fillDisk writes more than there is room for, and returns that error.
+// fillDisk writes more than there is room for, and returns the error.
 func fillDisk(t *testing.T, s *Store, tx store.Tx) error {
 	t.Helper()
 	pragma(t, s.writer, "max_page_count = "+pragma(t, s.writer, "page_count"))
@@ -467,7 +469,7 @@ func fillDisk(t *testing.T, s *Store, tx store.Tx) error {
 }
 
 // TestNothingIsStoredOutsideOfATransaction: a full disk can make SQLite roll back by
-// itself. A change that goes on regardless must not store its rest.
+// itself. If the change goes on, the rest of its writes must not be stored.
 func TestNothingIsStoredOutsideOfATransaction(t *testing.T) {
 	t.Parallel()
 	for regardless := range 3 {
@@ -497,8 +499,8 @@ func TestNothingIsStoredOutsideOfATransaction(t *testing.T) {
 	}
 }
 
-// TestSettingsThatWereRolledBackAreForgotten: a version number that was rolled back is
-// given again, to other settings, and maybe by another process.
+// TestSettingsThatWereRolledBackAreForgotten: after a rollback, another edit gets the
+// same version number, maybe in another process.
 func TestSettingsThatWereRolledBackAreForgotten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -530,14 +532,15 @@ func TestSettingsThatWereRolledBackAreForgotten(t *testing.T) {
 	if err != nil || settings.Name != "B" {
 		t.Errorf("settings = %+v, %v", settings, err)
 	}
-	// What was committed is remembered.
+	// Committed settings are kept in memory.
 	err = errors.Join(rename(s, "C"), read())
 	if kept := s.settings.At(ws, settings.Version+1); err != nil || kept == nil || kept.Name != "C" {
 		t.Errorf("in memory are %+v, %v", kept, err)
 	}
 }
 
-// TestEventsAreNumberedOn: whatever writes them, in one transaction or several.
+// TestEventsAreNumberedOn: events continue the numbers, in one transaction or several,
+// for all kinds of writes.
 func TestEventsAreNumberedOn(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -572,7 +575,7 @@ func TestEventsAreNumberedOn(t *testing.T) {
 }
 
 // TestEventsAreNumberedOn_by_all: another process, such as a command, may have written
-// the newest event, and a transaction that failed leaves no number out.
+// the newest event. A failed transaction does not leave out a number.
 func TestEventsAreNumberedOn_by_all(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -598,8 +601,8 @@ func TestEventsAreNumberedOn_by_all(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessGetsItsTurn: a store that writes all the time lets one in that
-// asks once.
+// TestAnotherProcessGetsItsTurn: a store that writes all the time lets another process
+// write.
 func TestAnotherProcessGetsItsTurn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -638,8 +641,8 @@ func TestAnotherProcessGetsItsTurn(t *testing.T) {
 	group.Wait()
 }
 
-// TestTheLogIsBegunAnew: beside writers who never pause, the log is emptied and
-// written over in place; it does not grow with the number of writes.
+// TestTheLogIsBegunAnew: while writers never pause, the log is emptied and overwritten
+// in place. It does not grow with the number of writes.
 func TestTheLogIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -663,7 +666,7 @@ func TestTheLogIsBegunAnew(t *testing.T) {
 		if err := s.empty(c); err != nil {
 			t.Error(err)
 		}
-		// What was written between two checkpoints is short, however many there were.
+		// The log between two checkpoints is short, however many checkpoints there were.
 		if frames, err := checkpoint(c, "PASSIVE"); err != nil || frames > 2000 {
 			t.Errorf("the log holds %d frames, %v", frames, err)
 		}
@@ -675,8 +678,8 @@ func TestTheLogIsBegunAnew(t *testing.T) {
 	}
 }
 
-// TestAReaderDoesNotHoldUpWriters: a backup reads one snapshot for as long as it
-// takes; checkpoints go on around it.
+// TestAReaderDoesNotHoldUpWriters: a backup reads one snapshot for a long time, and
+// writes go on without waiting for it.
 func TestAReaderDoesNotHoldUpWriters(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -697,7 +700,7 @@ func TestAReaderDoesNotHoldUpWriters(t *testing.T) {
 	})
 	began := time.Now()
 	for range 10 {
-		s.checkpoints <- struct{}{} // taken only once the last one is done
+		s.checkpoints <- struct{}{} // received only after the last checkpoint is done
 		if err := createContact(s, ws, 3); err != nil {
 			t.Error(err)
 		}
@@ -737,8 +740,8 @@ func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 	}
 }
 
-// TestNoQueryScans holds the queries of hot paths to an index. Lists have tests of their
-// own, in lists_test.go.
+// TestNoQueryScans checks that the queries of hot paths use an index. Tests of lists are
+// in lists_test.go.
 func TestNoQueryScans(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -759,7 +762,7 @@ func TestNoQueryScans(t *testing.T) {
 		}
 		for _, step := range steps {
 			scans := strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "VIRTUAL TABLE") && step != "SCAN CONSTANT ROW"
-			all := strings.HasSuffix(step, "(workspace_id=?)") && !strings.Contains(query, "LIMIT") // of a workspace's rows
+			all := strings.HasSuffix(step, "(workspace_id=?)") && !strings.Contains(query, "LIMIT") // all rows of a workspace
 			if scans || all || strings.Contains(step, "TEMP B-TREE") {
 				t.Errorf("%s\nin: %s", step, query)
 			}
@@ -767,14 +770,14 @@ func TestNoQueryScans(t *testing.T) {
 	}
 }
 
-// TestGaugesScanNoWorkspace: a look at /metrics reads the channels, and of attempts and
-// callbacks only what an index leads to.
+// TestGaugesScanNoWorkspace: a request for /metrics reads all channels, but attempts and
+// callbacks only through an index.
 func TestGaugesScanNoWorkspace(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	for query, want := range map[string][]string{
 		countInDoubtQuery:   {"USING COVERING INDEX attempts_unsettled (phase=?)"},
-		countInboundQuery:   {"SCAN inbound_items"}, // all of it is counted
+		countInboundQuery:   {"SCAN inbound_items"}, // all rows are counted
 		channelMetricsQuery: {"SCAN c", "USING COVERING INDEX callbacks_channel (workspace_id=? AND channel_id=?)"},
 	} {
 		steps, err := all("plan", s.writer.stmt("EXPLAIN QUERY PLAN "+query), func(s *stmt) string { s.col = 3; return s.readText() })
@@ -792,7 +795,7 @@ func TestGaugesScanNoWorkspace(t *testing.T) {
 	}
 }
 
-// TestBucketsAreForgotten: those that hold nothing back any more take no room.
+// TestBucketsAreForgotten: buckets without future places are deleted.
 func TestBucketsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

@@ -17,16 +17,16 @@ type conn struct {
 	prepared map[string]*sqlite.Stmt
 	newest   map[desk.ID]int64 // number of each workspace's newest event, as far as this transaction has seen
 	erased   *bool             // this connection has deleted people
-	forgets  *forgets          // of the writer
-	changing bool              // only to be used inside a transaction
+	forgets  *forgets          // only for the writer
+	changing bool              // statements are allowed only inside a transaction
 }
 
-// errRolledBack is the error of a change that continues after one of its statements
-// failed.
+// errRolledBack is the error of a change that goes on after SQLite has rolled back its
+// transaction.
 var errRolledBack = stored.Unavailable(errors.New("the database has rolled the transaction back"))
 
-// A stmt is a prepared statement, bound from left to right. run or done returns the
-// first error.
+// A stmt is a prepared statement whose parameters are bound from left to right. run and
+// done return the first error.
 type stmt struct {
 	s    *sqlite.Stmt
 	n    int // parameters bound
@@ -35,15 +35,15 @@ type stmt struct {
 }
 
 // stmt returns the prepared statement of query, ready to be bound. Its last use has
-// reset it (run, done), and all parameters are bound again, so it need not be cleared;
-// with six statements for a contact, clearing is measurable.
+// reset it (run, done), and all parameters are bound again. So it need not be cleared,
+// which would be measurable with six statements for a contact.
 //
-// A parameter by whose value SQLite would choose another plan is written as +?, such as
-// LIMIT +?: otherwise SQLite plans the statement again at each use.
+// A parameter whose value could change SQLite's plan is written as +?, for example LIMIT
+// +?. Otherwise SQLite plans the statement again at each use.
 //
-// If the disk is full or fails, SQLite may roll back by itself. Anything that a change
-// writes after that would be stored at once and alone, so the change gets no more
-// statements.
+// If the disk is full or fails, SQLite may roll back by itself. Later writes of the
+// change would then be stored at once, without the earlier ones. So the change gets no
+// further statements.
 func (c conn) stmt(query string) stmt {
 	if c.changing && c.AutocommitEnabled() {
 		return stmt{fail: errRolledBack}
@@ -76,7 +76,7 @@ func (s stmt) int(v int64) stmt {
 
 func (s stmt) time(v desk.Time) stmt { return s.int(int64(v)) }
 
-// timeOrNull stores 0 as NULL, which is read as 0.
+// timeOrNull stores 0 as NULL. Reading NULL gives 0.
 func (s stmt) timeOrNull(v desk.Time) stmt {
 	if v == 0 {
 		return s.null()
@@ -162,7 +162,7 @@ func (s *stmt) readInt() int64 {
 
 func (s *stmt) readTime() desk.Time { return desk.Time(s.readInt()) }
 
-// readID reads an id; NULL is the zero one.
+// readID reads an id. NULL is the zero id.
 func (s *stmt) readID() (id desk.ID) {
 	s.readBytes(id[:])
 	return id
@@ -182,14 +182,15 @@ func (s *stmt) readBlob() []byte {
 	return b
 }
 
-// readJSON reads what json bound into what is still nil or zero.
+// readJSON reads a value that was bound by json. into must point to a nil or zero value.
 func (s *stmt) readJSON(into any) {
 	if text := s.readText(); text != "" && s.fail == nil {
 		s.fail = json.Unmarshal([]byte(text), into)
 	}
 }
 
-// one runs a statement and returns what read makes of its only row, or nil.
+// one runs a statement and returns its only row, read by read, or the zero value if
+// there is none.
 func one[T any](doing string, s stmt, read func(*stmt) T) (v T, err error) {
 	if s.next() {
 		v = read(&s)
@@ -197,7 +198,7 @@ func one[T any](doing string, s stmt, read func(*stmt) T) (v T, err error) {
 	return v, failed(doing, s.done())
 }
 
-// all runs a statement and returns what read makes of each row.
+// all runs a statement and returns its rows, each read by read.
 func all[T any](doing string, s stmt, read func(*stmt) T) (list []T, err error) {
 	for s.next() {
 		list = append(list, read(&s))

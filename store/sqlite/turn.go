@@ -8,25 +8,27 @@ import (
 // A busy server begins its next transaction right after the last one, and SQLite's lock
 // has no queue, so another process could wait forever. Therefore a process that writes
 // rarely (a command) first locks a file beside the database. A process that writes
-// steadily waits while that file is locked.
+// steadily (a server) waits while this file is locked.
 
 const (
 	// yieldEvery is how often a busy writer checks whether another process waits.
 	yieldEvery = 10 * time.Millisecond
-	// yieldBound is how long it waits at most, because the other process may hang.
+	// yieldBound is how long the busy writer waits at most, because the other process may
+	// hang.
 	yieldBound = 2 * time.Second
-	// yieldPause is how long it does not check again after a process that did hang.
+	// yieldPause is how long the busy writer does not check again after the other process
+	// seemed to hang.
 	yieldPause = time.Minute
-	// gap is how long a process that writes rarely leaves the file unlocked after each of its
-	// transactions: a server that waits, and looks every millisecond, comes between the steps
-	// of its long work.
+	// gap is how long a process that writes rarely leaves the file unlocked after each of
+	// its transactions. A waiting server checks every millisecond, so it can write between
+	// the steps of the other process's long work.
 	gap = 10 * time.Millisecond
 )
 
 func turnPath(database string) string { return database + "-turn" }
 
-// takeTurn prepares for a transaction of this process, and returns a function that ends
-// it.
+// takeTurn waits for this process's turn to write, and returns a function that ends the
+// turn.
 func (s *Store) takeTurn() (end func()) {
 	now, serving := time.Now(), s.serving.Load()
 	if serving && now.Sub(s.looked) <= yieldEvery {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestTurn_steps: a server's writes come between the steps of a command's long work.
+// TestTurn_steps: a server can write between the steps of a command's long work.
 func TestTurn_steps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -30,7 +30,7 @@ func TestTurn_steps(t *testing.T) {
 				case begun <- struct{}{}:
 				default:
 				}
-				time.Sleep(20 * time.Millisecond) // what a step computes and stores
+				time.Sleep(20 * time.Millisecond) // the time in which a step computes and stores
 				return nil
 			})
 			if err != nil {

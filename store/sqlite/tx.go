@@ -7,17 +7,18 @@ import (
 	"parley/store"
 )
 
-// A tx is one closure's part of a transaction, on the writing connection.
+// A tx is the transaction of one closure, on the writing connection. Others may share
+// its commit.
 type tx struct {
 	s        *Store
 	c        conn
 	ws       desk.ID
 	settings *desk.Settings
-	stored   map[desk.ID]desk.Conversation // as this transaction has read or written them
+	stored   map[desk.ID]desk.Conversation // as this transaction has read or written it
 }
 
-// InTx runs f in a transaction on one workspace. It returns once the changes are
-// durable, or it returns f's error unchanged and nothing is stored.
+// InTx runs f in a transaction on one workspace. It returns nil once the changes are
+// durable. If f returns an error, InTx returns it unchanged and stores nothing.
 func (s *Store) InTx(_ context.Context, ws desk.ID, f func(store.Tx) error) error {
 	return s.write(func(c conn) error {
 		settings, err := s.toWrite(c, ws)
@@ -38,7 +39,7 @@ func (t *tx) Flush(book *desk.Book) error { return flushBook(t.c, t.ws, book) }
 
 func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
 	return one("contact", t.c.stmt(contactQuery).id(t.ws).id(id), func(s *stmt) *desk.Contact {
-		s.readInt() // the version of t.settings
+		s.readInt() // skips the version of t.settings
 		return readContact(t.c, s, t.settings)
 	})
 }
@@ -187,7 +188,7 @@ func (t *tx) DropStatuses(hours int64) error {
 
 func (t *tx) PutInbound(n desk.InboundItem) error { return putInbound(t.c, t.ws, n) }
 
-// TakeInbound returns the items in their present state: another process may have
+// TakeInbound returns the items as they are stored now: another process may have
 // processed a part of a callback.
 func (t *tx) TakeInbound(list []desk.InboundItem) (taken []desk.InboundItem, err error) {
 	for _, n := range list {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What the first release's server sent first, transaction by transaction. Each one goes
-// on only when it is answered.
+// The first statement of each kind of transaction in the first release's server. The
+// transaction goes on only if this statement succeeds.
 var firstRelease = map[string]string{
 	"who has a key": `SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id WHERE d.kind = 'key' AND d.ref = ?`,
 	"a contact write, a send, a callback, a change of settings": `SELECT version FROM workspaces WHERE id = ?`,
@@ -14,8 +14,8 @@ var firstRelease = map[string]string{
 	"the taking in":     `SELECT due_at, id, channel_id, webhook_at, skip, body FROM notices WHERE workspace_id = ? ORDER BY due_at, id LIMIT ?`,
 }
 
-// TestFirstReleaseFails: a server of it that still runs when the database is migrated
-// fails at the start of each transaction, before it writes anything.
+// TestFirstReleaseFails: if a server of the first release still runs when the database
+// is migrated, it fails at the start of each transaction, before it writes anything.
 func TestFirstReleaseFails(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

@@ -17,8 +17,8 @@ func readWebhook(s *stmt) desk.Webhook {
 	}
 }
 
-// flushWebhooks stores what a change says of webhooks. It runs after the events got their
-// numbers: a new webhook's state begins at its own event.
+// flushWebhooks stores the webhooks of a change. It runs after the events got their
+// numbers, because the deliveries of a new webhook begin at its own event.
 func flushWebhooks(c conn, ws desk.ID, change desk.Change) error {
 	if w := change.Webhook; w != nil {
 		err := c.stmt(`INSERT INTO webhooks (workspace_id, id, url, types, enabled, disabled_reason, sealed, created_at, updated_at)

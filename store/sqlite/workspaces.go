@@ -10,7 +10,7 @@ import (
 )
 
 // DeleteWorkspace marks a workspace as deleted, unless check refuses its name. The same
-// commit removes its keys, members, channels and webhooks, and everything that
+// commit removes its keys, members, channels and webhooks, and all records that
 // background work looks for.
 func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name string) error) error {
 	return s.write(func(c conn) error {
@@ -107,8 +107,8 @@ func (s *Store) EraseWorkspace(_ context.Context, ws desk.ID, limit int) (n int,
 	})
 }
 
-// workspaceTables lists the tables of workspaces, found by their keys, with the rest of
-// each key.
+// workspaceTables lists the tables whose key begins with workspace_id, with all columns
+// of the key.
 func workspaceTables(c conn) (tables []Table, err error) {
 	rows := c.stmt(`SELECT m.name, group_concat(k.name, ' ' ORDER BY k.pk) FROM sqlite_master m, pragma_table_info(m.name) k
 		WHERE m.type = 'table' AND k.pk > 0 GROUP BY m.name HAVING max(k.name = 'workspace_id' AND k.pk = 1) ORDER BY m.name`)

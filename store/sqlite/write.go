@@ -10,40 +10,41 @@ import (
 	"parley/store"
 )
 
-// Writers begin IMMEDIATE. A transaction that reads first and writes later can
-// fail with SQLITE_BUSY at once, without waiting for busy_timeout, because the
-// snapshot it read is no longer the newest. Removing this passes every quiet test.
+// Writers begin IMMEDIATE. A transaction that reads first and writes later can fail with
+// SQLITE_BUSY at once, without waiting for busy_timeout, because its snapshot is no
+// longer the newest. Without IMMEDIATE, all tests without concurrent processes still
+// pass.
 const beginWrite = "BEGIN IMMEDIATE"
 
 // groupChanges is how many changes share a commit at most.
 const groupChanges = 256
 
-// joinFor is how long a transaction takes in changes that come while it runs: those who
-// wait for its commit must not wait for everybody else.
+// joinFor is how long a running transaction accepts further changes. After that, further
+// changes would make its callers wait too long.
 const joinFor = 10 * time.Millisecond
 
-// A change is one caller's part of a transaction, or, if alone is set, an action
+// A change is one caller's part of a transaction. If alone is set, it is an action
 // between two transactions.
 type change struct {
 	do    func(conn) error
 	alone bool
 	err   error
-	turn  chan []*change // receives a group to lead, or nil if another has led it
+	turn  chan []*change // receives a group to lead, or nil if another caller has run the change
 }
 
-// A queue lets the changes that arrive during a commit share the next one. A caller
-// that finds the queue idle leads; afterwards it passes the lead to the first of the
-// next group.
+// A queue lets the changes that arrive during a commit share the next one. A caller that
+// finds the queue idle leads the first group. Afterwards it passes the lead to the first
+// caller of the next group.
 type queue struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []*change
 }
 
-// write runs do inside a transaction. It returns once the changes are durable, or with
-// do's error and nothing stored. It may share the transaction with others, whose
-// failure does not affect it; but do may then run twice. A transaction that wrote no
-// row costs no sync.
+// write runs do inside a transaction. It returns nil once the changes are durable. If do
+// returns an error, write returns it and stores nothing. The transaction may be shared
+// with other changes. Their failure does not affect this change, but do may then run
+// twice. A transaction that wrote no row costs no sync.
 func (s *Store) write(do func(conn) error) error {
 	return s.enqueue(&change{do: do})
 }
@@ -90,7 +91,7 @@ func (q *queue) leave() []*change {
 	defer q.mu.Unlock()
 	group := q.next(groupChanges)
 	if group == nil && len(q.waiting) > 0 {
-		group, q.waiting = q.waiting[:1:1], q.waiting[1:] // one that is alone
+		group, q.waiting = q.waiting[:1:1], q.waiting[1:] // a change that is alone
 	}
 	if group == nil {
 		q.busy, q.waiting = false, nil
@@ -98,14 +99,15 @@ func (q *queue) leave() []*change {
 	return group
 }
 
-// join returns those that have come while a group ran, for the same commit.
+// join returns the changes that have arrived while a group ran, for the same commit.
 func (q *queue) join(most int) []*change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.next(most)
 }
 
-// next takes up to most changes out of the queue, before one that is alone.
+// next takes up to most changes out of the queue, but stops before a change that is
+// alone.
 func (q *queue) next(most int) []*change {
 	n := 0
 	for n < len(q.waiting) && n < most && !q.waiting[n].alone {
@@ -119,10 +121,10 @@ func (q *queue) next(most int) []*change {
 	return group
 }
 
-// commit runs a group's changes in one transaction, and those of changes that come while
-// it runs; it returns all. If that fails, each change of a
-// group is run alone, so that one can't make the others fail. It does not do so if the
-// machine fails, because then all would only wait longer.
+// commit runs the changes of a group in one transaction, with the changes that arrive
+// while it runs, and returns all of them. If the transaction fails, each change is run
+// in a transaction of its own, so that one change can't make the others fail. If the
+// machine fails, the changes are not run again: that would only make all wait longer.
 func (s *Store) commit(group []*change) []*change {
 	if group[0].alone {
 		group[0].err = group[0].do(s.writer)
@@ -147,15 +149,15 @@ func (s *Store) commit(group []*change) []*change {
 	return group
 }
 
-// transact runs changes in one transaction and gives each its own error, or returns the
-// error because of which nothing was stored. If it is open, changes that come while it runs
-// join it.
+// transact runs changes in one transaction and gives each change its own error. If
+// nothing was stored, it returns the error that caused this. If open is set, changes
+// that arrive while the transaction runs join it.
 func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 	if err := s.writer.stmt(beginWrite).run(); err != nil {
 		return group, failed("begin", err)
 	}
 	defer func() {
-		// A failed commit may have rolled back by itself already.
+		// If the commit failed, SQLite may already have rolled back by itself.
 		if err != nil && !s.writer.AutocommitEnabled() {
 			if e := s.writer.stmt("ROLLBACK").run(); e != nil {
 				err = errors.Join(err, e)
@@ -165,7 +167,7 @@ func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 	began := time.Now()
 	s.edited = false
 	clear(s.current)
-	clear(s.writer.newest) // another process may have written, or a group been rolled back
+	clear(s.writer.newest) // another process may have written, or a group may have been rolled back
 	before := s.written()
 	rows := before
 	for n := 0; n < len(group); n++ {
@@ -173,8 +175,9 @@ func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 		ch.err = s.perform(ch)
 		last := rows
 		rows = s.written()
-		// A refusal that wrote nothing does not abort the group. It may depend on what
-		// the others have written, so it is answered only after that is stored.
+		// A refusal that wrote nothing does not abort the group. The refusal may depend on
+		// data of other changes of the group, so it is returned only after this data is
+		// stored.
 		if ch.err != nil && (rows != last || byMachine(ch.err)) {
 			return group, ch.err
 		}
@@ -205,11 +208,11 @@ func (s *Store) perform(ch *change) (err error) {
 	return ch.do(c)
 }
 
-// written is how many rows the writer has written in its life.
+// written returns how many rows the writer has written since it was opened.
 func (s *Store) written() int64 {
 	row := s.writer.stmt("SELECT total_changes()")
 	row.next()
 	n := row.readInt()
-	_ = row.done() // it reads a counter in memory
+	_ = row.done() // no failure is possible: it reads a counter in memory
 	return n
 }

@@ -14,7 +14,7 @@ import (
 	"parley/store"
 )
 
-// sessionOf returns the session with this hash, nil if there is none.
+// sessionOf returns the session with this hash, or nil.
 func sessionOf(t *testing.T, s store.Store, hash string) *store.Session {
 	t.Helper()
 	session, settings, err := s.Session(t.Context(), hash)
@@ -53,7 +53,7 @@ func sessions(t *testing.T, s store.Store) {
 	if got := sessionOf(t, s, "eve"); got == nil || got.ExpiresAt != 20 {
 		t.Errorf("a session of another workspace was changed: %+v", got)
 	}
-	// The oldest ones go.
+	// A new session beyond the limit deletes the oldest ones.
 	for n := range 4 {
 		beginSession(t, s, fmt.Sprint("more", n), store.Session{Workspace: ws, Member: ada.ID, BegunAt: desk.Time(5 + n), ExpiresAt: 99}, 3)
 	}
@@ -76,7 +76,8 @@ func sessions(t *testing.T, s store.Store) {
 	must(t, s.ForgetAccess(t.Context(), ws, 98))
 	must(t, s.ForgetAccess(t.Context(), ws, 98))
 	equal(t, "sessions", there(all...), []string{"more2", "eve"})
-	// Storing a member whose SessionsFrom has grown ends all, whichever clock they began by.
+	// Storing a member with a larger SessionsFrom ends all sessions, by whatever clock
+	// they began.
 	beginSession(t, s, "ahead", store.Session{Workspace: ws, Member: ada.ID, BegunAt: 95, ExpiresAt: 99}, 3)
 	ada.SessionsFrom = 50
 	if m := edit(t, s, ws, desk.Change{Member: ada}).Member(ada.ID); *m != *ada {
@@ -125,7 +126,7 @@ func loginLinks(t *testing.T, s store.Store) {
 	if take("a") != nil || owner("a") != nil || take("eve") != nil {
 		t.Error("a link was taken that is spent, or another workspace's")
 	}
-	// An error spends nothing.
+	// If the transaction fails, the link is not used up.
 	failure := errors.New("no")
 	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		_, err := tx.TakeLoginLink("b")
@@ -140,7 +141,7 @@ func loginLinks(t *testing.T, s store.Store) {
 	if owner("b") != nil || owner("eve") == nil {
 		t.Error("forgotten: not the links that have expired")
 	}
-	// Ending a member's sessions ends the links, another edit does not.
+	// Ending a member's sessions also deletes the links. Other edits do not.
 	put(ws, ada.ID, "d")
 	ada.Name = "Ada L."
 	edit(t, s, ws, desk.Change{Member: ada})
@@ -164,7 +165,7 @@ func loginLinks(t *testing.T, s store.Store) {
 	}
 }
 
-// spentOnce: of many who take a link at once, one gets it.
+// spentOnce: if many take a link at once, only one gets it.
 func spentOnce(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	for round := range 5 {
@@ -304,7 +305,7 @@ func recipes(t *testing.T, s store.Store) {
 	}
 }
 
-// held: what a member has is counted up to a bound.
+// held: a member's contacts and conversations are counted up to a bound.
 func held(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	count := func(most, wantContacts, wantConversations int) {

@@ -9,7 +9,7 @@ import (
 	"parley/store"
 )
 
-// holding stores an open conversation that a member holds.
+// holding stores an open conversation that is assigned to a member.
 func holding(t *testing.T, s store.Store, ws, member desk.ID, status desk.ConversationStatus) {
 	t.Helper()
 	c := newConversation(newID(), newID())
@@ -17,7 +17,8 @@ func holding(t *testing.T, s store.Store, ws, member desk.ID, status desk.Conver
 	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(c) })
 }
 
-// loadsAndTurns: open conversations are counted up to a number, and turns are of a policy.
+// loadsAndTurns: open conversations are counted up to a bound, and each policy has its
+// own turns.
 func loadsAndTurns(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -48,7 +49,7 @@ func loadsAndTurns(t *testing.T, s store.Store) {
 	check(ws, policy, 0, map[desk.ID]desk.Load{ada: {Chosen: 3}, bo: {Chosen: 2}})
 	check(ws, desk.ID{}, 0, map[desk.ID]desk.Load{ada: {}, bo: {}})
 	check(other, policy, 9, map[desk.ID]desk.Load{ada: {}, bo: {Open: 1}})
-	commit(t, s, ws, func(tx store.Tx) error { // what it has stored itself counts too
+	commit(t, s, ws, func(tx store.Tx) error { // the transaction's own writes count too
 		c := newConversation(newID(), newID())
 		c.AssignByRule(bo)
 		if err := tx.PutConversation(c); err != nil {
@@ -60,8 +61,8 @@ func loadsAndTurns(t *testing.T, s store.Store) {
 	})
 }
 
-// pool: those who wait and whom nobody has, longest wait first; a workspace is found by them
-// only if it has a policy.
+// pool lists unassigned conversations that wait, longest wait first. A workspace with
+// such conversations is found only if it has a policy.
 func pool(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	channel := newID()
@@ -122,8 +123,8 @@ func pool(t *testing.T, s store.Store) {
 	pools()
 }
 
-// autoReplies: each is taken by one caller until its lease ends, the oldest first, and goes
-// with its contact.
+// autoReplies: one caller takes a reply until its lease ends, the oldest reply first.
+// Replies are deleted with their contact.
 func autoReplies(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	person := put(t, s, ws, upsert("a@example.com", "")).ID
@@ -156,7 +157,7 @@ func autoReplies(t *testing.T, s store.Store) {
 	}
 	young, far := old, old
 	young.Message, young.Due = newID(), now-4000
-	far.Message, far.Due, far.Contact = newID(), now+2*3_600_000, newID() // before the clock was set back
+	far.Message, far.Due, far.Contact = newID(), now+2*3_600_000, newID() // stored before the clock was set back
 	commit(t, s, ws, func(tx store.Tx) error {
 		for _, j := range []desk.AutoReplyJob{far, young, old} {
 			if err := tx.PutAutoReply(j); err != nil {

@@ -36,7 +36,7 @@ func putAttempts(t *testing.T, s store.Store, ws desk.ID, list ...*desk.Attempt)
 	})
 }
 
-// fullProfile has fields in every state and values of every kind.
+// fullProfile returns a profile with fields in every state and values of every kind.
 func fullProfile() *desk.ContactWrite {
 	return &desk.ContactWrite{
 		ExternalID: text("x'\"\\"), Name: null(), Phone: text(""), Owner: refer("ada@example.com"), // e-mail and note are absent
@@ -151,7 +151,7 @@ func attemptKeys(t *testing.T, s store.Store) {
 	holder("key", first)
 	commit(t, s, ws, func(tx store.Tx) error { return tx.FreeKey("key") })
 	holder("key", nil)
-	commit(t, s, ws, func(tx store.Tx) error { return tx.FreeKey("key") }) // nobody's already
+	commit(t, s, ws, func(tx store.Tx) error { return tx.FreeKey("key") }) // the key is free already
 	must(t, take("key", second.ID))
 	holder("key", second)
 	holder("Key", second)
@@ -189,7 +189,8 @@ func attemptLists(t *testing.T, s store.Store) {
 		check(phase, want)
 	}
 	doubtful := in[desk.InDoubt]
-	// The workspace of an unsettled attempt is found by its id; that of a settled one is not.
+	// The workspace of an unsettled attempt is found by the attempt's id; that of a
+	// settled one is not.
 	for _, a := range list {
 		got, err := s.WorkspaceOf(t.Context(), a.ID)
 		if a.Phase.Settled() {
@@ -204,7 +205,7 @@ func attemptLists(t *testing.T, s store.Store) {
 	putAttempts(t, s, ws, doubtful[0])
 	check(desk.InDoubt, doubtful[1:])
 
-	// A page has only so many bytes, and looks at only so many attempts.
+	// A page has a bounded number of bytes, and looks at a bounded number of attempts.
 	other, _ := newWorkspace(t, s)
 	for from := 0; from < desk.MaxLooked+10; from += 500 {
 		commit(t, s, other, func(tx store.Tx) error {
@@ -297,7 +298,7 @@ func serve(t *testing.T, s store.Store, hours int) {
 	}
 }
 
-// hours: of several nodes that read the same value, one raises the counter by one.
+// hours: if several nodes read the same value, the counter is raised only by one.
 func hours(t *testing.T, s store.Store) {
 	now, hour, err := s.Clock(t.Context())
 	must(t, err)
@@ -320,7 +321,8 @@ func attemptsAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	age := map[desk.ID]int64{}
-	// with puts an attempt that is settled in this hour, at a time that means nothing.
+	// with puts an attempt that is settled in this hour. The given time has no effect on
+	// its age.
 	with := func(ws desk.ID, key string, settled desk.Time) *desk.Attempt {
 		t.Helper()
 		a := newAttempt("1")
@@ -365,14 +367,14 @@ func attemptsAreForgotten(t *testing.T, s store.Store) {
 	pass(1)
 	gone = append(gone, with(ws, "b", 3))
 	pass(1)
-	kept := []*desk.Attempt{with(ws, "retaken", 2), with(ws, "c", 1)} // a newer one has that key
+	kept := []*desk.Attempt{with(ws, "retaken", 2), with(ws, "c", 1)} // a newer attempt has that key
 	noted := with(ws, "noted", 5)
 	age[noted.ID], age[kept[0].ID], age[kept[1].ID] = 0, 0, 0
 	pass(2)
 	forget(10, 0)
 	noted.Notes = []string{"a note does not make it younger"}
 	putAttempts(t, s, ws, noted)
-	doubtful.Settle(desk.Done, 1) // by now
+	doubtful.Settle(desk.Done, 1) // settled in the current hour of the counter
 	putAttempts(t, s, ws, doubtful)
 	age[doubtful.ID] = 0
 	pass(2)
@@ -386,7 +388,7 @@ func attemptsAreForgotten(t *testing.T, s store.Store) {
 			t.Errorf("the attempt of %s is still there", a.Key)
 		}
 	}
-	for _, key := range []string{"a", "b"} { // anybody may take them
+	for _, key := range []string{"a", "b"} { // the keys are free
 		commit(t, s, ws, func(tx store.Tx) error { return tx.TakeKey(key, newID()) })
 	}
 	for _, a := range append(kept, noted, doubtful) {
@@ -422,7 +424,7 @@ func deleteErasesAttempts(t *testing.T, s store.Store) {
 	bystander.Plan.Profile = fullProfile()
 	putAttempts(t, s, ws, byID, byPhone, byAccount, inDoubt, done, bystander)
 	putAttempts(t, s, other, foreign)
-	put(t, s, ws, patch(contact.ID, desk.ContactWrite{Name: text("A")})) // erases nothing
+	put(t, s, ws, patch(contact.ID, desk.ContactWrite{Name: text("A")})) // an ordinary change erases nothing
 	check := func(ws desk.ID, want ...*desk.Attempt) {
 		t.Helper()
 		for _, a := range want {
@@ -445,12 +447,13 @@ var spellings = [][2]desk.Identity{
 	{{Kind: desk.KindPhone, Value: "551187654321"}, {Kind: desk.KindPhone, Value: "5511987654321"}},
 	{{Kind: desk.KindPhone, Value: "5215512345678"}, {Kind: desk.KindPhone, Value: "525512345678"}},
 	{{Kind: desk.KindPhone, Value: "541123456789"}, {Kind: desk.KindPhone, Value: "5491123456789"}},
-	{{Kind: desk.KindPhone, Value: "447700900123"}, {Kind: desk.KindPhone, Value: "4407700900123"}}, // as the first release stored it
+	{{Kind: desk.KindPhone, Value: "447700900123"}, {Kind: desk.KindPhone, Value: "4407700900123"}}, // the first release stored this spelling
 	{{Kind: desk.KindWhatsApp, Value: "551187654399"}, {Kind: desk.KindPhone, Value: "5511987654399"}},
 }
 
 // deleteErasesSpellings: deleting a contact erases the attempts to its number and the
-// callbacks that name it, whichever spelling the contact has and which they have.
+// callbacks that name it. The contact, the attempts and the callbacks may have different
+// spellings.
 func deleteErasesSpellings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	for _, pair := range spellings {
@@ -481,7 +484,8 @@ func deleteErasesSpellings(t *testing.T, s store.Store) {
 }
 
 // deleteBesideDoubts: the time of a deletion does not depend on how many sends to other
-// people are in doubt. Two workspaces take turns, because other load comes and goes.
+// people are in doubt. The test deletes in two workspaces in turn, because the load of
+// the machine varies.
 func deleteBesideDoubts(t *testing.T, s store.Store) {
 	quiet, _ := newWorkspace(t, s)
 	doubting, _ := newWorkspace(t, s)
@@ -513,7 +517,7 @@ func deleteBesideDoubts(t *testing.T, s store.Store) {
 	}
 }
 
-// oldestInDoubt lists the attempts in doubt of a workspace from the oldest on.
+// oldestInDoubt: attempts in doubt are listed from the oldest on.
 func oldestInDoubt(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)

@@ -11,12 +11,12 @@ import (
 	"parley/store"
 )
 
-// newCallback is the inbound item of a callback.
+// newCallback returns the inbound item of a callback.
 func newCallback(channel desk.ID, at desk.Time) desk.InboundItem {
 	return desk.InboundItem{Channel: channel, ID: newID(), Due: at, ReceivedAt: at, Body: []byte("{\"a\": \"ü\"}\n\x00\xff")}
 }
 
-// putCallback stores the body of a processed callback, and the people whom it names.
+// putCallback stores the body of a processed callback, and the people it names.
 func putCallback(t *testing.T, s store.Store, ws desk.ID, n desk.InboundItem, people ...string) desk.InboundItem {
 	t.Helper()
 	commit(t, s, ws, func(tx store.Tx) error {
@@ -93,7 +93,7 @@ func callbackBodies(t *testing.T, s store.Store) {
 			return
 		}
 		for i, n := range got {
-			if n.ReceivedAt == 10 && n.ID != want[i].ID { // two are due at once
+			if n.ReceivedAt == 10 && n.ID != want[i].ID { // two items are due at the same time
 				want[i], want[1-i] = want[1-i], want[i]
 			}
 			equal(t, "inbound item", n, want[i])
@@ -101,7 +101,8 @@ func callbackBodies(t *testing.T, s store.Store) {
 	}
 	items(bare(first), bare(second), bare(large), bare(empty), plain)
 
-	// The inbound item says which part was processed, for the process that continues.
+	// The inbound item has the number of updates that are processed, for the process that
+	// continues.
 	rest := large
 	rest.Skip = 70
 	commit(t, s, ws, func(tx store.Tx) error {
@@ -121,7 +122,7 @@ func callbackBodies(t *testing.T, s store.Store) {
 	checkCallbacks(t, s, ws, true, all...)
 
 	first.Body, first.Channel = []byte("other"), empty.Channel
-	commit(t, s, ws, func(tx store.Tx) error { return tx.PutCallback(first) }) // in the place of the first
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutCallback(first) }) // replaces the first
 	checkCallbacks(t, s, ws, true, first, second)
 }
 
@@ -137,7 +138,7 @@ func deleteErasesCallbacks(t *testing.T, s store.Store) {
 	const second = "12025550143"
 	contact, friend := put(t, s, ws, op), put(t, s, ws, upsert("b@example.com", second))
 	put(t, s, other, op)
-	put(t, s, ws, upsert("c@example.com", "")) // whom no callback can name
+	put(t, s, ws, upsert("c@example.com", "")) // no callback can name this contact
 	channel := newID()
 	with := func(ws desk.ID, people ...string) desk.InboundItem {
 		t.Helper()
@@ -151,12 +152,13 @@ func deleteErasesCallbacks(t *testing.T, s store.Store) {
 	kept := []desk.InboundItem{with(ws), with(ws, "ada"), with(ws, "a@example.com", "90532111223", "9053211122330", ""), with(ws, "905329999999")}
 	friends, foreign := with(ws, second), with(other, "905321112233")
 
-	// A callback that is not processed yet, and a processed one with the id of another that is not.
+	// A callback that is not processed yet, and a processed one with the same id as an
+	// unprocessed one.
 	pending, taken := with(ws, "905321112233"), with(ws, "905321112233")
 	namesake := taken
 	namesake.ReceivedAt++
 	for _, n := range []desk.InboundItem{pending, namesake} {
-		n.Due = now() // put off
+		n.Due = now() // postponed
 		putInbound(t, s, ws, n)
 	}
 	plain := with(ws, "905321112233")
@@ -167,20 +169,20 @@ func deleteErasesCallbacks(t *testing.T, s store.Store) {
 	commit(t, s, ws, func(tx store.Tx) error {
 		return errors.Join(tx.PutCallbackPeople(both, []string{second, "905321112233"}), tx.PutCallbackPeople(both, nil))
 	})
-	put(t, s, ws, patch(contact.ID, desk.ContactWrite{Name: text("A")})) // erases nothing
+	put(t, s, ws, patch(contact.ID, desk.ContactWrite{Name: text("A")})) // an ordinary change erases nothing
 	checkCallbacks(t, s, ws, true, append(gone, kept...)...)
 	put(t, s, ws, remove(contact.ID))
 	checkCallbacks(t, s, ws, false, gone...)
 	checkCallbacks(t, s, ws, true, append(kept, friends, pending)...)
 	checkCallbacks(t, s, other, true, foreign)
 
-	// The people of a callback are deleted with it, so a new one with the same id names
-	// nobody. For a deleted callback, no people are stored.
+	// The people of a callback are deleted with it, so a new callback with the same id
+	// names nobody. No people are stored for a deleted callback.
 	putCallback(t, s, ws, both)
 	lost := newCallback(channel, now())
 	commit(t, s, ws, func(tx store.Tx) error { return tx.PutCallbackPeople(lost, []string{second}) })
 	putCallback(t, s, ws, lost)
-	commit(t, s, ws, func(tx store.Tx) error { // deleted inside a transaction of the caller's, it is the same
+	commit(t, s, ws, func(tx store.Tx) error { // a deletion inside a caller's transaction does the same
 		op := remove(friend.ID)
 		book, err := tx.Book(op.Lookup())
 		if err != nil {
@@ -203,7 +205,7 @@ func callbacksAreForgotten(t *testing.T, s store.Store) {
 	var list []desk.InboundItem
 	base, _, err := s.Clock(t.Context())
 	must(t, err)
-	// at is a time in the past, counted in minutes.
+	// at returns a time in the past, counted in minutes.
 	at := func(minute int) desk.Time { return base - desk.Time(100-minute)*60_000 }
 	for _, minute := range []int{30, 10, 50, 20, 40} {
 		list = append(list, putCallback(t, s, ws, newCallback(channel, at(minute)), "905321112233", "1"))
@@ -227,18 +229,19 @@ func callbacksAreForgotten(t *testing.T, s store.Store) {
 	checkCallbacks(t, s, other, true, foreign)
 	checkNewest(t, s, ws, channel, at(50))
 
-	// The people whom they named are deleted, too.
+	// The people of the deleted callbacks are deleted too.
 	putCallback(t, s, ws, ten)
 	put(t, s, ws, remove(contact.ID))
 	checkCallbacks(t, s, ws, true, ten)
 	checkCallbacks(t, s, ws, false, fifty)
 	forget(ws, 11, 1, 1)
-	checkNewest(t, s, ws, channel, at(50)) // which was erased
+	checkNewest(t, s, ws, channel, at(50)) // the time of an erased callback
 	forget(other, 99, 10, 1)
 	checkCallbacks(t, s, other, false, foreign)
-	checkNewest(t, s, other, channel, at(10)) // which was forgotten
+	checkNewest(t, s, other, channel, at(10)) // the time of a forgotten callback
 
-	// A callback that is not processed is kept at any age, and does not count for the limit.
+	// A callback that is not processed is kept at any age, and does not count for the
+	// limit.
 	waiting, taken := newCallback(channel, at(1)), newCallback(channel, at(2))
 	waiting.Due = base + 3_600_000
 	putCallback(t, s, ws, waiting, "1")
@@ -270,12 +273,12 @@ func callbacksAreSealed(t *testing.T, s store.Store) {
 	putCallback(t, s, one, inOne, "905321112233")
 	checkCallbacks(t, s, two, false, inOne)
 	checkNewest(t, s, two, inOne.Channel, 0)
-	commit(t, s, two, func(tx store.Tx) error { return tx.PutCallbackPeople(inOne, []string{"905321112233"}) }) // it is not theirs
+	commit(t, s, two, func(tx store.Tx) error { return tx.PutCallbackPeople(inOne, []string{"905321112233"}) }) // the callback is not in this workspace
 	putCallback(t, s, two, inTwo, "905321112233")
 	checkCallbacks(t, s, one, true, inOne)
 	checkCallbacks(t, s, two, true, inTwo)
 
-	putInbound(t, s, two, inTwo) // protects only what is there
+	putInbound(t, s, two, inTwo) // protects only the callback of its own workspace
 	put(t, s, one, remove(contacts[one].ID))
 	checkCallbacks(t, s, one, false, inOne)
 	checkCallbacks(t, s, two, true, inTwo)

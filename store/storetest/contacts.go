@@ -46,7 +46,7 @@ func contactFieldsSurvive(t *testing.T, s store.Store) {
 	}
 }
 
-// same compares the fields of two contacts that callers see.
+// same compares the fields of two contacts that callers can see.
 func same(t *testing.T, got, want *desk.Contact) {
 	t.Helper()
 	g, w := *got, *want
@@ -113,8 +113,8 @@ func largeValues(t *testing.T, s store.Store) {
 	}
 }
 
-// briefOperations: no further identity is lost or found twice, whatever a group of brief
-// operations changes of contacts that have many.
+// briefOperations: a group of brief operations changes contacts with many further
+// identities. No identity is lost or found twice.
 func briefOperations(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	crm := func(of string, n int) desk.Identity {
@@ -191,8 +191,8 @@ func briefOperations(t *testing.T, s store.Store) {
 	}
 }
 
-// groupEnds: if a Book has ended the group, the operations before are stored, and no
-// further operation is applied.
+// groupEnds: if a Book has ended the group, earlier operations are stored, and no later
+// operation is applied.
 func groupEnds(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	var ops []*desk.Op
@@ -263,13 +263,13 @@ func identityMoves(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := put(t, s, ws, upsert("a@example.com", ""))
 	second := put(t, s, ws, upsert("b@example.com", ""))
-	// In one flush the first lets go of its e-mail and the second takes it, which
-	// was loaded after it.
+	// In one flush, the first contact gives up its e-mail and the second takes it. The
+	// second was loaded after the first.
 	put(t, s, ws, patch(first.ID, desk.ContactWrite{Email: null()}), patch(second.ID, upsert("a@example.com", "").Write))
 	if got := put(t, s, ws, upsert("a@example.com", "")); got.ID != second.ID {
 		t.Error("the moved identity does not lead to its new contact")
 	}
-	// Then the reverse, so that both orders of rows are tested.
+	// Then the reverse, so that both orders are tested.
 	put(t, s, ws, patch(second.ID, desk.ContactWrite{Email: null()}), patch(first.ID, upsert("a@example.com", "").Write))
 	if got := put(t, s, ws, upsert("a@example.com", "")); got.ID != first.ID {
 		t.Error("the identity did not move back")
@@ -308,7 +308,7 @@ func refusalStoresNothing(t *testing.T, s store.Store) {
 	_, errs, err := apply(t.Context(), s, ws, both, upsert("c@example.com", ""))
 	must(t, err)
 	wantType(t, errs[0], desk.IdentityConflict)
-	must(t, errs[1]) // a neighbour is not touched
+	must(t, errs[1]) // other operations of the group are not affected
 	got, _, err := s.Contact(t.Context(), ws, first.ID)
 	must(t, err)
 	same(t, got, first)
@@ -336,7 +336,7 @@ func allOrNothing(t *testing.T, s store.Store) {
 	if n := len(all(t, s, ws)); n != 1 {
 		t.Errorf("%d contacts, want 1: a flush was stored in part", n)
 	}
-	put(t, s, ws, op) // and the store goes on
+	put(t, s, ws, op) // afterwards the store still works
 }
 
 func applyNothing(t *testing.T, s store.Store) {
@@ -375,8 +375,8 @@ func workspacesAreSealed(t *testing.T, s store.Store) {
 	}
 }
 
-// parts: a group that is too large for one Book is processed in parts. Each part sees the
-// changes of the ones before, and all are stored together or not at all.
+// parts: a group that is too large for one Book is processed in parts. Each part sees
+// the changes of the parts before it. All changes are stored together or not at all.
 func parts(t *testing.T, s store.Store) {
 	const people = 20
 	person := func(n int) *desk.Op { return upsert(fmt.Sprintf("p%d@example.com", n), "") }
@@ -396,7 +396,7 @@ func parts(t *testing.T, s store.Store) {
 		for n := range people {
 			list = append(list, name(person(n), fmt.Sprint("n", n)))
 		}
-		both := upsert("p19@example.com", "905321112233") // which the first operation gave to another
+		both := upsert("p19@example.com", "905321112233") // the first operation gave this number to another contact
 		renamed := upsert("q0@example.com", "")
 		renamed.Write.Sent = append(renamed.Write.Sent, desk.Identity{Kind: desk.KindExternalID, Value: "x-0"})
 		return append(list, both, name(person(1), "last"), renamed, name(person(0), "anew"),
@@ -409,14 +409,14 @@ func parts(t *testing.T, s store.Store) {
 		for _, c := range all(t, s, ws) {
 			list = append(list, fmt.Sprint(c.Name, " ", c.Email, " ", c.ExternalID, " ", c.Phone, " ", len(c.Note)))
 		}
-		slices.Sort(list[len(outcomes):]) // their times differ
+		slices.Sort(list[len(outcomes):]) // their times differ, so their order does too
 		return list
 	}
 
 	one, _ := newWorkspace(t, s)
 	fill(one)
 	const most = 4 << 20
-	for bound, contacts := range map[int]int{most: most>>20 + 1, 0: people} { // a look-up stops once it is over its bound
+	for bound, contacts := range map[int]int{most: most>>20 + 1, 0: people} { // a look-up stops once its contacts have more bytes than the bound
 		named := desk.Lookup{Most: bound}
 		for n := range people {
 			named.Identities = append(named.Identities, person(n).Write.Sent...)
@@ -457,7 +457,7 @@ func parts(t *testing.T, s store.Store) {
 			}
 		})
 	}
-	err := run(func(b *desk.Book) { // claims what a contact holds that nobody loaded, as in allOrNothing
+	err := run(func(b *desk.Book) { // claims an identity of a contact that is not loaded, as in allOrNothing
 		if _, err := b.Apply(person(10), desk.Actor{}, now(), newID); err != nil {
 			t.Error(err)
 		}

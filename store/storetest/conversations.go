@@ -71,7 +71,8 @@ func oneOpenConversation(t *testing.T, s store.Store) {
 	if len(messages) != 0 {
 		t.Error("what was written beside it is stored")
 	}
-	// A second one is allowed on another channel, with another contact, and if the first is not open.
+	// A second conversation is allowed on another channel, with another contact, or if the
+	// first is not open.
 	otherChannel, otherContact := newConversation(newID(), first.ContactID), newConversation(first.ChannelID, newID())
 	first.Status = desk.StatusClosed
 	commit(t, s, ws, func(tx store.Tx) error {
@@ -96,7 +97,7 @@ func newestFirst(a, b *desk.Conversation) int {
 	return -cmp.Or(cmp.Compare(a.LastMessageAt, b.LastMessageAt), cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// walk reads a list page by page to its end.
+// walk reads a list page by page to its end, and returns all of it.
 func walk[T, P any](t *testing.T, size int, page func(after *P, limit int) ([]T, *P, error)) (list []T) {
 	t.Helper()
 	for after, pages := (*P)(nil), 0; ; pages++ {
@@ -116,7 +117,7 @@ func conversationOrder(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	contact := newID()
 	var want []*desk.Conversation
-	for i := range 24 { // a few times only, so that each part of the place decides somewhere
+	for i := range 24 { // few different times, so that each part of the position decides somewhere
 		c := newConversation(newID(), contact)
 		c.LastMessageAt, c.CreatedAt = desk.Time(i%2), desk.Time(i%4)
 		c.Status = []desk.ConversationStatus{desk.StatusOpen, desk.StatusClosed, desk.StatusArchived}[i%3]
@@ -160,7 +161,7 @@ func conversationFilters(t *testing.T, s store.Store) {
 			for _, status := range statuses {
 				for _, holder := range []desk.ID{{}, ada.ID, bob} {
 					if status == desk.StatusOpen && holder != (map[desk.ID]desk.ID{contacts[0]: ada.ID})[contact] {
-						continue // only one is open
+						continue // only one may be open
 					}
 					c := newConversation(channel, contact)
 					if c.Status = status; !holder.IsZero() {
@@ -237,8 +238,8 @@ func conversationFilters(t *testing.T, s store.Store) {
 	}
 }
 
-// conversationCounts: counts end at a hundred, and those of a channel among a member's look
-// at the newest ones only.
+// conversationCounts: counts end at a hundred. Some counts of a channel look only at the
+// member's newest conversations.
 func conversationCounts(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -288,7 +289,8 @@ func conversationCounts(t *testing.T, s store.Store) {
 	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 4, Open: 14, Waiting: 3})
 }
 
-// conversationLoads: counts end at a hundred, and waits are found among the longest ones.
+// conversationLoads: counts end at a hundred, and waits are looked for among the longest
+// ones.
 func conversationLoads(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -325,7 +327,7 @@ func conversationLoads(t *testing.T, s store.Store) {
 	put(other, 1, ada.ID, desk.StatusOpen, 1)
 	put(ws, 1, bob, desk.StatusOpen, 0)
 	put(ws, 2, desk.ID{}, desk.StatusOpen, 8)
-	put(ws, 1, newID(), desk.StatusOpen, 2) // of a member that is not asked for
+	put(ws, 1, newID(), desk.StatusOpen, 2) // of a member that is not in the list
 	check(0, map[desk.ID]desk.Workload{ada.ID: {Open: 4, Waiting: 7}, bob: {Open: 1}, {}: {Open: 2, Waiting: 8}})
 	put(ws, desk.MaxMemberLooked-6, ada.ID, desk.StatusOpen, 10)
 	put(ws, 1, none, desk.StatusOpen, 11)
@@ -403,8 +405,8 @@ func deleteErasesConversations(t *testing.T, s store.Store) {
 	count(kept[0], 0)
 }
 
-// talkOfMessages: marks take what they name and no more, and who waits is found by the
-// messages.
+// talkOfMessages: MarkRead marks exactly the messages up to its position, and Waiting is
+// computed from the messages.
 func talkOfMessages(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -473,7 +475,7 @@ func talkOfMessages(t *testing.T, s store.Store) {
 	mark(other, desk.MessagePlace{TS: 99}, 9, 0)
 	mark(ws, desk.MessagePlace{TS: 11}, 9, 2)
 	mark(ws, desk.MessagePlace{TS: 11}, 9, 0)
-	commit(t, s, ws, func(tx store.Tx) error { return tx.PutMessage(list[0]) }) // it stays marked
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutMessage(list[0]) }) // the message stays marked as read
 	mark(ws, desk.MessagePlace{TS: 12, ID: desk.ID{}}, 9, 0)
 	mark(ws, list[4].Place(), 9, 1)
 	mark(ws, desk.MessagePlace{TS: 99}, 9, 1)
@@ -505,7 +507,7 @@ func windowsSurvive(t *testing.T, s store.Store) {
 	check(other, map[desk.WindowRef]desk.Window{})
 }
 
-// newestConversation: of one person on one channel, whatever its status.
+// newestConversation: the newest one of a person on a channel, whatever its status.
 func newestConversation(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := newConversation(newID(), newID())

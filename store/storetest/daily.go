@@ -7,7 +7,8 @@ import (
 	"parley/store"
 )
 
-// dailyCounts: counts add up, and only from the place up to which events are counted.
+// dailyCounts: counts add up, but only if they continue from the place up to which
+// events are counted.
 func dailyCounts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -35,8 +36,8 @@ func dailyCounts(t *testing.T, s store.Store) {
 	check(ws, 100, place(9), failed, sent, later)
 	check(ws, 101, place(9), later)
 	count(ws, place(3), place(10), sent)                        // another process has counted them
-	count(ws, desk.EventPlace{}, place(10), sent)               // so it has
-	count(ws, desk.EventPlace{Seq: 9, Tag: 1}, place(10), sent) // of another history
+	count(ws, desk.EventPlace{}, place(10), sent)               // the same
+	count(ws, desk.EventPlace{Seq: 9, Tag: 1}, place(10), sent) // a place of another history
 	count(other, desk.EventPlace{}, place(4), later)            // another workspace
 	count(ws, place(9), place(11), desk.DailyCount{Day: 100, Kind: desk.DailyReason, Key: "131026", Label: "Undeliverable", N: 3}, sent)
 	failed.N, failed.Label, sent.N = 4, "Undeliverable", 4

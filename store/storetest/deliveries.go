@@ -11,7 +11,7 @@ import (
 	"parley/store"
 )
 
-// newDelivery is a pending delivery of an event about a contact.
+// newDelivery returns a pending delivery of an event about a contact.
 func newDelivery(seq int64, contact desk.ID) *desk.WebhookDelivery {
 	at := now()
 	return &desk.WebhookDelivery{
@@ -37,8 +37,8 @@ func deliveries(t *testing.T, s store.Store, ws, webhook desk.ID, f desk.Deliver
 	}
 }
 
-// deliveryFields: deliveries survive, are listed newest first, by status and by event, and
-// those of another webhook or workspace are not there.
+// deliveryFields: deliveries keep their fields, and are listed newest first, by status
+// and by event. Deliveries of other webhooks or workspaces are not found.
 func deliveryFields(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	webhook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
@@ -117,9 +117,9 @@ func deliveryFields(t *testing.T, s store.Store) {
 	}
 }
 
-// deliveriesHeld: who holds the deliveries of a webhook stores them without reading, until
-// something has changed: another has the task or has called, the settings are others, or
-// the feed does not have the cursor.
+// deliveriesHeld: the holder of a webhook's deliveries stores them without reading,
+// until something changes: another process has the task, or has called the holder; the
+// settings have changed; or the feed does not have the cursor.
 func deliveriesHeld(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	contact := put(t, s, ws, upsert("ada@example.com", ""))
@@ -195,8 +195,8 @@ func deliveriesHeld(t *testing.T, s store.Store) {
 	}
 }
 
-// deliveryTries: a delivery is changed, keeps its responses, and forgets those of the
-// tries that it no longer has.
+// deliveryAttempts: a changed delivery keeps its responses, without those of tries that
+// it no longer has.
 func deliveryAttempts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	webhook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
@@ -225,8 +225,8 @@ func deliveryAttempts(t *testing.T, s store.Store) {
 	}
 }
 
-// deleteErasesResponses: what endpoints answered goes with the contact, nothing comes
-// after it, and those of others stay.
+// deleteErasesResponses: the responses of endpoints are deleted with the contact, and no
+// later one is stored. Responses of other contacts stay.
 func deleteErasesResponses(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	webhook := newID()
@@ -246,7 +246,7 @@ func deleteErasesResponses(t *testing.T, s store.Store) {
 			t.Errorf("%+v, want the response %q", found.Tries, want)
 		}
 	}
-	// Beside deletions: whichever comes first, no response is left.
+	// At the same time as deletions: in any order, no response is left.
 	var group sync.WaitGroup
 	for n := range 20 {
 		c := put(t, s, ws, upsert(fmt.Sprintf("%d@example.com", n), ""))
@@ -267,8 +267,8 @@ func deleteErasesResponses(t *testing.T, s store.Store) {
 	}
 }
 
-// deliveriesAreForgotten: settled ones go by age and by number, pending ones with their
-// webhook only.
+// deliveriesAreForgotten: settled deliveries are deleted by age and by number, pending
+// ones only with their webhook.
 func deliveriesAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	webhook := newID()
@@ -290,7 +290,7 @@ func deliveriesAreForgotten(t *testing.T, s store.Store) {
 	forget(list[0].SettledAt, 100, 100, 0)
 	forget(list[3].SettledAt, 100, 2, 2)
 	forget(list[3].SettledAt, 100, 2, 1)
-	forget(0, 5, 100, 1) // of seven, the oldest two, of which one is pending
+	forget(0, 5, 100, 1) // of seven, the two oldest are to go, but one of them is pending
 	left := deliveries(t, s, ws, webhook, desk.DeliveryFilter{}, 50)
 	if len(left) != 6 || left[5].ID != list[4].ID || left[5].Tries[0].Response != "no" {
 		t.Errorf("left: %+v", left)
@@ -324,7 +324,7 @@ func deliveriesAreForgotten(t *testing.T, s store.Store) {
 }
 
 // heldLeases: one holder has a task at a time, and learns that it was called, or that
-// another had the task meanwhile.
+// another holder had the task meanwhile.
 func heldLeases(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	a, b := newID(), newID()
@@ -355,7 +355,7 @@ func heldLeases(t *testing.T, s store.Store) {
 	if _, ours := leased(b); ours {
 		t.Error("leased to another")
 	}
-	must(t, s.EndLease(t.Context(), one, b)) // which has no lease
+	must(t, s.EndLease(t.Context(), one, b)) // it does not hold the lease
 	equal(t, "still", hold(b, long, one), map[store.LeaseRef]int64{})
 	must(t, s.EndLease(t.Context(), one, a))
 	if _, ours := leased(a); ours {
@@ -364,7 +364,7 @@ func heldLeases(t *testing.T, s store.Store) {
 	equal(t, "handed over", hold(b, long, one), map[store.LeaseRef]int64{one: 2})
 	must(t, s.EndLease(t.Context(), one, b))
 	equal(t, "handed back", hold(a, long, one), map[store.LeaseRef]int64{one: 3})
-	equal(t, "void", hold(b, long/2, one), map[store.LeaseRef]int64{one: 4}) // it ends later than one that is given now
+	equal(t, "void", hold(b, long/2, one), map[store.LeaseRef]int64{one: 4}) // b's lease is invalid: it ends later than a lease that is given now
 	hold(a, -5, two)
 	equal(t, "expired", hold(b, long, two), map[store.LeaseRef]int64{two: 1})
 	commit(t, s, ws, func(tx store.Tx) error { return tx.CallHolder("three") })

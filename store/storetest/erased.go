@@ -9,8 +9,8 @@ import (
 	"parley/store"
 )
 
-// erasedIsKnown: messages of a deleted contact are known by their ids at the provider, those
-// of others are not, and none is after its time.
+// erasedIsKnown: messages of a deleted contact are recognized by their ids at the
+// provider, until their time is over. Messages of other contacts are not.
 func erasedIsKnown(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -36,7 +36,7 @@ func erasedIsKnown(t *testing.T, s store.Store) {
 						return err
 					}
 				}
-				silent := newMessage(c) // its id is not known
+				silent := newMessage(c) // its id at the provider is not known
 				return tx.PutMessage(silent)
 			})
 		}
@@ -126,7 +126,7 @@ func deleteErasesSettled(t *testing.T, s store.Store) {
 			if err := tx.PutMessage(m); err != nil {
 				return err
 			}
-			again := *m // as it is read
+			again := *m // as it was read
 			again.Attempt = desk.ID{}
 			return tx.PutMessage(&again)
 		})

@@ -13,10 +13,10 @@ import (
 	"parley/store"
 )
 
-// everyType passes all events.
+// everyType returns all event types.
 func everyType(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
 
-// feed reads a page, and wants the same at once.
+// feed reads a page, and checks that AtOnce gives the same page.
 func feed(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery) *store.EventPage {
 	t.Helper()
 	return feedOf(t, s, ws, q, everyType)
@@ -30,14 +30,14 @@ func feedOf(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery, which f
 		q.AtOnce = true
 		atOnce, err := s.Events(t.Context(), ws, q, which)
 		must(t, err)
-		if atOnce.Newest == page.Newest { // else somebody has written meanwhile
+		if atOnce.Newest == page.Newest { // otherwise an event was written meanwhile
 			equal(t, "the page at once", atOnce, page)
 		}
 	}
 	return page
 }
 
-// follow reads the feed on from a place to its end, page by page.
+// follow reads the feed page by page from a place to its end.
 func follow(t *testing.T, s store.Store, ws desk.ID, after desk.EventPlace, limit int) (events []desk.FeedEvent, end desk.EventPlace) {
 	t.Helper()
 	for {
@@ -52,7 +52,7 @@ func follow(t *testing.T, s store.Store, ws desk.ID, after desk.EventPlace, limi
 	}
 }
 
-// eventFields: what an event says survives, and its records come as they stand now.
+// eventFields: events keep their fields, and records are returned as they stand now.
 func eventFields(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	start := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
@@ -116,8 +116,8 @@ func eventFields(t *testing.T, s store.Store) {
 	wantType(t, err, desk.Forbidden)
 }
 
-// eventPages: pages of any size join without gap, a page of few types looks only so far,
-// and nothing is lost beside writers.
+// eventPages: pages of any size join without a gap. A page of rare types looks at a
+// bounded number of events. No event is lost while others write.
 func eventPages(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const writers, each = 8, 40
@@ -163,7 +163,7 @@ func eventPages(t *testing.T, s store.Store) {
 	equal(t, "heads", heads, map[desk.ID]store.Head{ws: {Event: page.Newest.Seq, Settings: page.Settings.Version}})
 }
 
-// eventPageBytes: a page ends when its records are large.
+// eventPageBytes: a page ends earlier if its records are large.
 func eventPageBytes(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const contacts = 40
@@ -172,7 +172,7 @@ func eventPageBytes(t *testing.T, s store.Store) {
 		op.Write.Note = text(strings.Repeat("n", 10_000))
 		put(t, s, ws, op)
 	}
-	for range 12 { // the same contacts again: their bytes count each time
+	for range 12 { // the same contacts again: their bytes count for each event
 		for _, c := range all(t, s, ws) {
 			commit(t, s, ws, func(tx store.Tx) error {
 				return tx.Append(desk.Event{Type: desk.ContactUpdated, Subject: c.ID, At: now(), Changed: []string{"note"}})
@@ -201,8 +201,8 @@ func eventPageBytes(t *testing.T, s store.Store) {
 	}
 }
 
-// eventLog: the log is newest first. Events about settings are found however many others
-// there are; of other types, a page looks at a bounded number.
+// eventLog: the log is newest first. Events of settings are found among any number of
+// other events; for other types, a page looks at a bounded number of events.
 func eventLog(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -269,8 +269,8 @@ func eventLog(t *testing.T, s store.Store) {
 	wantType(t, err, desk.NotFound)
 }
 
-// eventsExpire: what has left the feed is said to, numbers go on, and an event that is
-// not there, or is another one, is told apart.
+// eventsExpire: the feed reports places whose events have expired, and numbers continue.
+// A place whose event is missing, or is another one, is reported too.
 func eventsExpire(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	add := func(n int) {
@@ -319,8 +319,8 @@ func eventsExpire(t *testing.T, s store.Store) {
 
 var fed = flag.Int("fed", 25_000, "among how many events TestConformance/events/one_of_many looks for one. Long run: -fed 1000000")
 
-// oneOfMany: a filter finds the only event of its type, whatever is before and after it,
-// and each page looks at a limited number of events.
+// oneOfMany: a filter finds the only event of its type, whatever comes before and after
+// it. Each page looks at a bounded number of events.
 func oneOfMany(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const atOnce = 5000

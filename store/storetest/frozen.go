@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// Frozen checks that migrations which were released still have the SHA-256 sums given
-// for their file names, and that each has one. A migration that is on main is never
-// edited: a later one corrects it.
+// Frozen checks that released migrations still have the given SHA-256 sums, by file
+// name, and that each migration has a sum. A migration that is on main is never edited:
+// a later one corrects it.
 func Frozen(t *testing.T, files fs.FS, sums map[string]string) {
 	t.Helper()
 	all, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range all { // one that is added between those of a release would never run
+	for i, name := range all { // a migration that is inserted before released ones would never run
 		if !strings.HasPrefix(name, fmt.Sprintf("migrations/%05d_", i+1)) {
 			t.Errorf("migration %d is %s: their numbers are 1, 2, 3 and so on", i+1, name)
 		}

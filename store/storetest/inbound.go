@@ -52,7 +52,7 @@ func inboundDue(t *testing.T, s store.Store) {
 	check(10, list, false)
 	changed := list[0]
 	changed.Body = []byte("other")
-	putInbound(t, s, ws, changed) // in the place of the first
+	putInbound(t, s, ws, changed) // replaces the first
 	check(2, []desk.InboundItem{changed, list[1]}, true)
 	take := func(from, want []desk.InboundItem) {
 		t.Helper()
@@ -63,7 +63,7 @@ func inboundDue(t *testing.T, s store.Store) {
 		})
 	}
 	take(nil, nil)
-	take(list[:3], []desk.InboundItem{changed, list[1], list[2]}) // as they are by now
+	take(list[:3], []desk.InboundItem{changed, list[1], list[2]}) // as they are stored now
 	take(list[:4], list[3:4])                                     // the others are gone already
 	take(list[:4], nil)
 	check(10, list[4:], false)
@@ -91,11 +91,11 @@ func leases(t *testing.T, s store.Store) {
 	lease(ws, "a", 1_000_000, true)
 	lease(ws, "a", 1_000_000, false)
 	lease(ws, "b", -1, true)
-	lease(ws, "b", 1_000_000, true) // it has ended
+	lease(ws, "b", 1_000_000, true) // the lease has ended
 	lease(ws, "b", 1_000_000, false)
 	lease(desk.ID{}, "a", 1_000_000, true)
-	lease(ws, "c", 31_536_000_000, true) // as if by a clock a year ahead
-	lease(ws, "c", 1_000_000, true)      // it is void
+	lease(ws, "c", 31_536_000_000, true) // as if a clock was a year ahead
+	lease(ws, "c", 1_000_000, true)      // a lease that is too long is invalid
 	lease(ws, "c", 1_000_000, false)
 
 	var got atomic.Int32
@@ -157,7 +157,7 @@ func earlyStatuses(t *testing.T, s store.Store) {
 	keep(ws, channel, sent, delivered, late)
 	keep(other, channel, sent)
 	serve(t, s, 2)
-	keep(ws, channel, sent, elsewhere) // the first is kept already, and no younger by that
+	keep(ws, channel, sent, elsewhere) // the first is kept already, and storing it again does not make it younger
 	drop := func(hours int64) {
 		t.Helper()
 		commit(t, s, ws, func(tx store.Tx) error { return tx.DropStatuses(hours) })
@@ -173,8 +173,8 @@ func earlyStatuses(t *testing.T, s store.Store) {
 	take(other, channel, "x", sent)
 }
 
-// deleteErasesStatuses: a status that names the provider's id of a contact goes with the
-// contact.
+// deleteErasesStatuses: a status that names the provider's id of a contact is deleted
+// with the contact.
 func deleteErasesStatuses(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -234,8 +234,8 @@ func optOuts(t *testing.T, s store.Store) {
 	check(other, number, store.OptOut{})
 }
 
-// inboundFarAhead: an item whose due time is further ahead than possible was stored when
-// the clock was ahead. It counts as due. Other items are not affected.
+// inboundFarAhead: an item whose due time is impossibly far ahead was stored when the
+// clock was ahead. It counts as due. Other items are not affected.
 func inboundFarAhead(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)

@@ -16,7 +16,7 @@ func listOrder(t *testing.T, s store.Store) {
 	for i := range 25 {
 		ops = append(ops, upsert(fmt.Sprintf("p%d@example.com", i), ""))
 	}
-	// All have the same time, so the id decides the order.
+	// All contacts have the same time, so the id decides the order.
 	must(t, s.UpdateContacts(t.Context(), ws, ops, func(b *desk.Book, from, to int) {
 		at := now()
 		for _, op := range ops[from:to] {
@@ -53,7 +53,7 @@ func listOrder(t *testing.T, s store.Store) {
 	}
 }
 
-// newestContacts: the list by newest change is that of the export, backwards.
+// newestContacts: the list by newest change is the export list in reverse.
 func newestContacts(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -154,7 +154,7 @@ func walkBesideWriters(t *testing.T, s store.Store) {
 	})
 	for range 5 {
 		seen := map[desk.ID]bool{}
-		// The walk ends at the time at which it began: later contacts were changed since.
+		// The walk ends at the time at which it began: later contacts have changed since.
 		for place, pages := (desk.ContactPlace{}), 0; pages < 200; pages++ {
 			page, _, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, place, 3)
 			must(t, err)

@@ -19,7 +19,7 @@ import (
 	"parley/store"
 )
 
-// filler is content of n bytes, of which no two chunks are the same.
+// filler returns n bytes of content in which no two chunks are equal.
 func filler(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -48,7 +48,7 @@ func keep(t *testing.T, s store.Store, ws desk.ID, content []byte) []byte {
 	return sum
 }
 
-// newFile stores a file with content; contact is zero for an upload.
+// newFile stores a file with content. contact is zero for an upload.
 func newFile(t *testing.T, s store.Store, ws, contact desk.ID, content []byte) *desk.Media {
 	t.Helper()
 	sum := keep(t, s, ws, content)
@@ -93,8 +93,8 @@ func dropAll(t *testing.T, s store.Store) {
 	}
 }
 
-// mediaInUse: a file is in use while a message has it, or an attempt that is not settled; then
-// it is dropped neither with age nor with another contact.
+// mediaInUse: a file is in use while a message has it, or an attempt that is not
+// settled. Then neither its age nor the deletion of another contact deletes it.
 func mediaInUse(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	m := newFile(t, s, ws, desk.ID{}, filler(10, 1))
@@ -145,8 +145,8 @@ func mediaInUse(t *testing.T, s store.Store) {
 	missing(s.Media(t.Context(), ws, m.ID))(t)
 }
 
-// mediaUsed: what a workspace has stays within its limit, whoever stores at once; equal
-// content counts once, and what is deleted makes room.
+// mediaUsed: a workspace's content stays within its limit, even if many store at once.
+// Equal content counts once, and deleted content makes room.
 func mediaUsed(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -156,7 +156,7 @@ func mediaUsed(t *testing.T, s store.Store) {
 			if got, err := s.MediaUsed(t.Context(), ws); err != nil || got != want {
 				t.Fatalf("used: %d, %v, want %d", got, err, want)
 			}
-			must(t, s.CountMedia(t.Context(), ws)) // counted anew, it is the same
+			must(t, s.CountMedia(t.Context(), ws)) // counting anew gives the same number
 		}
 	}
 	used(0)
@@ -192,7 +192,7 @@ func mediaUsed(t *testing.T, s store.Store) {
 		t.Errorf("%d were kept", kept)
 	}
 	used(400)
-	d, err := s.NewContent(t.Context(), ws) // what is there already needs no room
+	d, err := s.NewContent(t.Context(), ws) // content that is stored already needs no room
 	must(t, err)
 	defer d.Drop()
 	_, err = d.Write(filler(100, 1))
@@ -205,7 +205,7 @@ func mediaUsed(t *testing.T, s store.Store) {
 		return err
 	})
 	dropAll(t, s)
-	used(300) // what was kept for files that are still to be stored
+	used(300) // content that was kept for files which are still to be stored
 	g, err := s.Metrics(t.Context(), now())
 	must(t, err)
 	if g.Stored < 400 {
@@ -213,8 +213,8 @@ func mediaUsed(t *testing.T, s store.Store) {
 	}
 }
 
-// mediaContent: content comes back as it was, from any place; it is stored once for all
-// files of a workspace that have it, and goes with the last of them.
+// mediaContent: content is returned unchanged, from any offset. All files of a workspace
+// with equal content share it, and it is deleted with the last of them.
 func mediaContent(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -274,8 +274,8 @@ func mediaContent(t *testing.T, s store.Store) {
 	}
 }
 
-// StuckContent checks a store that keeps content in a directory: a file that can't be deleted
-// does not keep the others from being deleted.
+// StuckContent checks a store that keeps content in a directory: if one file can't be
+// deleted, the others still are.
 func StuckContent(t *testing.T, s store.Store, dir string) {
 	t.Helper()
 	var stuck string
@@ -329,7 +329,8 @@ func StuckContent(t *testing.T, s store.Store, dir string) {
 	}
 }
 
-// mediaDrafts: what is dropped or left leaves nothing, and kept content stays for a while.
+// mediaDrafts: dropped or abandoned drafts leave nothing, and kept content stays for a
+// while.
 func mediaDrafts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	content := filler(2<<20+5, 3)
@@ -341,13 +342,13 @@ func mediaDrafts(t *testing.T, s store.Store) {
 		d.Drop()
 		d.Drop()
 	}
-	left, err := s.NewContent(t.Context(), ws) // by a process that dies
+	left, err := s.NewContent(t.Context(), ws) // as if its process had died
 	must(t, err)
 	_, err = left.Write(content)
 	must(t, err)
 	must(t, s.DropDrafts(t.Context(), time.Hour))
 	must(t, s.DropDrafts(t.Context(), time.Hour))
-	// A process that was stopped for long finds its draft gone, and keeps nothing of it.
+	// A process was stopped for very long: its draft is gone, and nothing of it is kept.
 	late, err := s.NewContent(t.Context(), ws)
 	must(t, err)
 	_, err = late.Write(content)
@@ -370,7 +371,8 @@ func mediaDrafts(t *testing.T, s store.Store) {
 	wantType(t, err, desk.NotFound)
 }
 
-// mediaRaces: content that goes while the same bytes come again is there for the new file.
+// mediaRaces: the same content is deleted and stored again at the same time. The new
+// file always has its content.
 func mediaRaces(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	content := filler(100_000, 4)
@@ -463,7 +465,8 @@ func mediaFields(t *testing.T, s store.Store) {
 	must(t, s.PutMediaRef(ctx, ws, newID(), channel, "of none", 77))
 }
 
-// mediaUploads: an old upload that is in no message goes, with all that belongs to it.
+// mediaUploads: an old upload that no message uses is deleted, with all that belongs to
+// it.
 func mediaUploads(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, _ := newWorkspace(t, s)
@@ -513,7 +516,7 @@ func newJob(t *testing.T, s store.Store, ws, contact desk.ID, due desk.Time) sto
 	return job
 }
 
-// mediaJobs: a job is had by one holder at a time, until its lease ends.
+// mediaJobs: one holder at a time has a job, until its lease ends.
 func mediaJobs(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	const longest = 3 * time.Hour
@@ -557,7 +560,7 @@ func mediaJobs(t *testing.T, s store.Store) {
 		equal(t, "held", got, want)
 	}
 	held(first.Media, theirs, false)
-	held(first.Media, mine, true) // it ends at once
+	held(first.Media, mine, true) // its lease ends at once
 	take(theirs, time.Hour, &first)
 	held(first.Media, mine, false)
 	commit(t, s, ws, func(tx store.Tx) error {
@@ -579,8 +582,8 @@ func mediaJobs(t *testing.T, s store.Store) {
 	})
 }
 
-// deleteErasesMedia: what a person sent goes with the person, unless another has sent the
-// same bytes; uploads stay.
+// deleteErasesMedia: files that a person sent are deleted with the person, but their
+// content stays if another person has sent the same bytes. Uploads stay.
 func deleteErasesMedia(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, _ := newWorkspace(t, s)
@@ -608,7 +611,7 @@ func deleteErasesMedia(t *testing.T, s store.Store) {
 	}
 }
 
-// say stores a message of a contact with a file, in a conversation of its own.
+// say stores a message of a contact with a file, in a new conversation.
 func say(t *testing.T, s store.Store, ws, contact, media desk.ID) *desk.Message {
 	t.Helper()
 	c := newConversation(newID(), contact)
@@ -627,8 +630,8 @@ func say(t *testing.T, s store.Store, ws, contact, media desk.ID) *desk.Message 
 	return m
 }
 
-// mediaOfMessages: messages come with the records of their files. An upload goes with the
-// last person who got it, and not before.
+// mediaOfMessages: messages are returned with the records of their files. An upload is
+// deleted with the last person who got it, and not before.
 func mediaOfMessages(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	ws, _ := newWorkspace(t, s)
@@ -646,7 +649,7 @@ func mediaOfMessages(t *testing.T, s store.Store) {
 	equal(t, "messages by reference", list, []*desk.Message{m})
 	alone, err := s.Message(ctx, ws, m.ConversationID, m.ID)
 	must(t, err)
-	alone.ContactID = m.ContactID // lists have none
+	alone.ContactID = m.ContactID // messages in lists have no contact
 	equal(t, "message", alone, m)
 	page := feed(t, s, ws, store.EventQuery{Limit: 100})
 	equal(t, "message of an event", page.Messages[m.ID], m)
@@ -661,7 +664,7 @@ func mediaOfMessages(t *testing.T, s store.Store) {
 		if err != nil {
 			return err
 		}
-		return tx.PutMessage(again) // keeps the file
+		return tx.PutMessage(again) // storing the message again keeps its file
 	})
 	shared.CreatedAt = 1000
 	commit(t, s, ws, func(tx store.Tx) error {

@@ -118,8 +118,8 @@ func messageExternalIDs(t *testing.T, s store.Store) {
 	})
 }
 
-// unknownMessage: a message is found by its workspace, conversation and id, and by no two
-// of them, with the contact it is of.
+// unknownMessage: a message is found only by its workspace, conversation and id
+// together. It is returned with its contact.
 func unknownMessage(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -137,8 +137,8 @@ func unknownMessage(t *testing.T, s store.Store) {
 	}
 }
 
-// messagesByReferences: each message that exists is found, with its fields, and none
-// of another channel or workspace.
+// messagesByReferences: each existing message is found, with its fields. Messages of
+// other channels or workspaces are not.
 func messagesByReferences(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -180,7 +180,7 @@ func newestMessage(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	foreign, _ := newWorkspace(t, s)
 	c, other := newConversation(newID(), newID()), newConversation(newID(), newID())
-	last := map[desk.Time]desk.ID{} // of two messages of one time, the one with the greater id
+	last := map[desk.Time]desk.ID{} // the greater id of two messages with the same time
 	put := func(ws desk.ID, of *desk.Conversation, at desk.Time) {
 		m := newMessage(of)
 		m.TS = at

@@ -57,7 +57,7 @@ func metrics(t *testing.T, s store.Store) {
 	for _, at := range []desk.Time{7, 9, 8} {
 		putCallback(t, s, ws, newCallback(expired.ID, at))
 	}
-	putCallback(t, s, other, newCallback(free.ID, 99)) // another workspace's
+	putCallback(t, s, other, newCallback(free.ID, 99)) // in another workspace
 	for i := range channels {
 		if channels[i].ID == expired.ID {
 			channels[i].Callback = 9

@@ -9,8 +9,8 @@ import (
 	"parley/store"
 )
 
-// notes: what a note says survives, pages join, a page holds only so many bytes, and notes
-// go with the contact or alone.
+// notes: notes keep their fields, pages join, a page has a bounded number of bytes, and
+// a note is deleted alone or with its contact.
 func notes(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)

@@ -31,11 +31,11 @@ func paceWaits(t *testing.T, s store.Store) {
 	for range 3 {
 		pace(t, s, ws, 0, true, 0, hourly("burst", 3))
 	}
-	for range 2 { // a refusal takes nothing
+	for range 2 { // a refusal takes no place
 		pace(t, s, ws, 0, false, time.Hour, hourly("burst", 3))
 		pace(t, s, ws, 59*time.Minute, false, time.Hour, hourly("burst", 3))
 	}
-	for n := range 5 { // a caller that may wait takes future places
+	for n := range 5 { // a caller that can wait takes future places
 		pace(t, s, ws, 10*time.Hour, true, time.Duration(n+1)*time.Hour, hourly("burst", 3))
 	}
 	pace(t, s, ws, 5*time.Hour, false, 6*time.Hour, hourly("burst", 3))
@@ -45,7 +45,7 @@ func paceWaits(t *testing.T, s store.Store) {
 	pace(t, s, ws, time.Hour, true, time.Hour, hourly("one", 1))
 	pace(t, s, ws, time.Hour, false, 2*time.Hour, hourly("one", 1))
 
-	for range 100 { // what passes at once holds nothing back
+	for range 100 { // places that are used at once do not delay later callers
 		pace(t, s, ws, 0, true, 0, desk.Bucket{Name: "fast", Burst: 1})
 	}
 	pace(t, s, ws, 0, true, 0)
@@ -56,16 +56,16 @@ func paceTakesAll(t *testing.T, s store.Store) {
 	a, b, c := hourly("a", 2), hourly("b", 1), hourly("c", 3)
 	pace(t, s, ws, 0, true, 0, c, b, a)
 	for range 3 {
-		pace(t, s, ws, 0, false, time.Hour, a, b, c) // it is b that refuses
+		pace(t, s, ws, 0, false, time.Hour, a, b, c) // because of b
 	}
 	pace(t, s, ws, 0, true, 0, a)
 	pace(t, s, ws, 0, true, 0, c)
 	pace(t, s, ws, 3*time.Hour, true, time.Hour, b)
-	pace(t, s, ws, 3*time.Hour, true, 2*time.Hour, a, b, c) // the longest counts
+	pace(t, s, ws, 3*time.Hour, true, 2*time.Hour, a, b, c) // the longest wait counts
 	pace(t, s, ws, time.Hour, false, 2*time.Hour, a)
 	pace(t, s, ws, 0, false, time.Hour, c)
 	pace(t, s, ws, 2*time.Hour, false, 3*time.Hour, hourly("new", 1), b)
-	pace(t, s, ws, 0, true, 0, hourly("new", 1)) // as nobody took it
+	pace(t, s, ws, 0, true, 0, hourly("new", 1)) // the refusals took no place of it
 }
 
 // paceRaces: if many ask at once, they get exactly the places that exist.
@@ -92,23 +92,23 @@ func paceRaces(t *testing.T, s store.Store) {
 	}
 	group.Wait()
 	equal(t, "places taken", got.Load(), int32(burst))
-	for range callers - burst { // nor was more taken of the others
+	for range callers - burst { // the other buckets have lost no more places
 		pace(t, s, ws, 0, true, 0, buckets[0], buckets[2])
 	}
 	pace(t, s, ws, 0, false, time.Hour, buckets[0])
 }
 
-// paceIsVoid: places that are further ahead than possible were taken when the clock was
-// ahead. They delay nobody, and are deleted.
+// paceIsVoid: places that are impossibly far ahead were taken when the clock was ahead.
+// They delay nobody, and are deleted.
 func paceIsVoid(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	ahead := func() {
 		t.Helper()
-		pace(t, s, ws, 0, true, 0, desk.Bucket{Name: "a", Interval: 8760 * time.Hour, Burst: 1}) // as if by a clock a year ahead
+		pace(t, s, ws, 0, true, 0, desk.Bucket{Name: "a", Interval: 8760 * time.Hour, Burst: 1}) // as if a clock was a year ahead
 	}
 	ahead()
 	pace(t, s, ws, time.Hour, true, 0, hourly("a", 1))
-	pace(t, s, ws, time.Hour, true, time.Hour, hourly("a", 1)) // and so they count again
+	pace(t, s, ws, time.Hour, true, time.Hour, hourly("a", 1)) // new places count again
 	pace(t, s, ws, time.Hour, false, 2*time.Hour, hourly("a", 1))
 
 	other, _ := newWorkspace(t, s)
@@ -133,7 +133,7 @@ func paceIsForgotten(t *testing.T, s store.Store) {
 func paceIsSealed(t *testing.T, s store.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
-	for _, ws := range []desk.ID{one, two, {}} { // the zero one has buckets of the installation
+	for _, ws := range []desk.ID{one, two, {}} { // the zero id has buckets of the whole installation
 		pace(t, s, ws, 0, true, 0, hourly("a", 2), hourly("b", 1))
 		pace(t, s, ws, 0, false, time.Hour, hourly("b", 1))
 	}

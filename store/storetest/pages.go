@@ -10,18 +10,18 @@ import (
 	"parley/store"
 )
 
-// manyConversations is more than one page of a filtered list reads.
+// manyConversations is more than one page of a filtered list looks at.
 const manyConversations = desk.MaxLooked + 300
 
-// conversationWalks: a filtered list reads a bounded number of conversations for each page,
-// and a client that reads all pages sees each conversation that matches, once.
+// conversationWalks: each page of a filtered list looks at a bounded number of
+// conversations. A client that reads all pages gets each matching conversation once.
 func conversationWalks(t *testing.T, s store.Store) {
 	ws, member := newWorkspace(t, s)
 	channels, contact := [3]desk.ID{newID(), newID(), newID()}, newID()
 	var stored []*desk.Conversation
 	for i := range manyConversations {
 		c := newConversation(channels[0], newID())
-		c.LastMessageAt = desk.Time(1000 + i/3) // several at a time
+		c.LastMessageAt = desk.Time(1000 + i/3) // several have the same time
 		switch i % 4 {
 		case 1:
 			c.Status = desk.StatusClosed
@@ -35,7 +35,7 @@ func conversationWalks(t *testing.T, s store.Store) {
 		case i < 2:
 			c.Unassign() // the two that are looked at last
 		case i%7 == 0:
-			c.ContactID, c.Status = contact, desk.StatusClosed // more than are sorted for a page
+			c.ContactID, c.Status = contact, desk.StatusClosed // more conversations than are sorted for a page
 		}
 		stored = append(stored, c)
 	}
@@ -88,7 +88,7 @@ func conversationWalks(t *testing.T, s store.Store) {
 // pageBytes: a page has at most a few megabytes, but at least one record of any size.
 func pageBytes(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
-	large := strings.Repeat("\"0123456789", 1+desk.MaxPage/8/11) // an eighth of a page, and somewhat more as JSON
+	large := strings.Repeat("\"0123456789", 1+desk.MaxPage/8/11) // an eighth of a page, and a little more as JSON
 	c := newConversation(newID(), newID())
 	var people []desk.ID
 	var said []*desk.Message
@@ -96,7 +96,7 @@ func pageBytes(t *testing.T, s store.Store) {
 		op := upsert(fmt.Sprintf("p%d@example.com", i), "")
 		op.Write.Note = text(large)
 		if i == 12 {
-			op.Write.Note = text(strings.Repeat(large, 12)) // more than a page alone
+			op.Write.Note = text(strings.Repeat(large, 12)) // larger than a page
 		}
 		people = append(people, put(t, s, ws, op).ID)
 		m := newMessage(c)

@@ -23,8 +23,8 @@ func onePersonOneContact(t *testing.T, s store.Store) {
 			{Kind: "twitter", Value: fmt.Sprintf("t%d", p)},
 		}
 	}
-	// The first identity of each person is known, and every write names it: so all
-	// writes about a person are about one contact.
+	// The first identity of each person is stored, and every write names it. So all writes
+	// about a person are about one contact.
 	for p := range people {
 		op := &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{Sent: identities(p)[:1]}}
 		op.Write.Identities = desk.Field[[]desk.Identity]{Set: true, Value: identities(p)[:1]}

@@ -21,8 +21,8 @@ const (
 
 const fenceWriters = 4
 
-// OtherRules proves that a store stops writing when another one opens the same database
-// with newer rules of identities. open opens that database, with the given rules.
+// OtherRules checks that a store stops writing when another one opens the same database
+// with newer rules of identities. open opens that database with the given rules.
 func OtherRules(t *testing.T, open func(rules string, log *slog.Logger) (store.Store, error)) {
 	t.Helper()
 	var log bytes.Buffer
@@ -91,11 +91,11 @@ func OtherRules(t *testing.T, open func(rules string, log *slog.Logger) (store.S
 	}
 	again, err := open(NewerRules, slog.New(slog.DiscardHandler))
 	must(t, err)
-	put(t, newer, ws, upsert("new@example.com", "")) // an open with the same rules stops nobody
+	put(t, newer, ws, upsert("new@example.com", "")) // opening with the same rules does not stop other stores
 	must(t, again.Ready(t.Context()))
 }
 
-// IdleOnNewRules proves that a store notices new rules by Ready alone, without a write.
+// IdleOnNewRules checks that Ready alone notices new rules, without a write.
 func IdleOnNewRules(t *testing.T, open func(rules string, log *slog.Logger) (store.Store, error)) {
 	t.Helper()
 	older, err := open(OlderRules, slog.New(slog.DiscardHandler))

@@ -81,7 +81,7 @@ func memberSettings(t *testing.T, s store.Store) {
 	if m := settings.Member(ada.ID); m == nil || *m != *ada {
 		t.Errorf("member = %+v, want %+v", m, ada)
 	}
-	// A member who owns contacts can't be removed; one who owns none can.
+	// A member who owns contacts can't be removed; a member without contacts can.
 	op := upsert("a@example.com", "")
 	op.Write.Owner = refer(ada.ID.String())
 	c := put(t, s, ws, op)
@@ -131,7 +131,7 @@ func memberHolds(t *testing.T, s store.Store) {
 	if list := held(nil); len(list) != 1 || list[0].ID != c.ID || len(held(&place)) != 0 {
 		t.Errorf("held: %v", list)
 	}
-	// Many are written as one is: those that are new, and those that are there.
+	// Several conversations are stored in one statement: new ones and changed ones.
 	second, third := newConversation(newID(), newID()), newConversation(newID(), newID())
 	changed := *c
 	changed.Preview = "many"
@@ -144,7 +144,7 @@ func memberHolds(t *testing.T, s store.Store) {
 	if err := gone(); !errors.Is(err, store.ErrOwns) {
 		t.Errorf("error = %v, want ErrOwns", err)
 	}
-	// Closed conversations and those of other members do not count.
+	// Closed conversations, and conversations of other members, do not count.
 	put(ada.ID, desk.StatusClosed)
 	other := newConversation(newID(), newID())
 	other.AssignedMember, other.AssignedVia = newID(), desk.ViaOwner
@@ -238,7 +238,8 @@ func settingsRefusal(t *testing.T, s store.Store) {
 	}
 }
 
-// settingsSeen: a flush that begins after an edit was answered uses the new settings.
+// settingsSeen: a flush that begins after an edit was acknowledged uses the new
+// settings.
 func settingsSeen(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	for range 20 {
@@ -276,7 +277,7 @@ func channelSettings(t *testing.T, s store.Store) {
 		{Template: "a'b", Language: "de", Address: "\"x\""}:       "free",
 	}
 	change := *want
-	change.Library = 7 // is not the caller's
+	change.Library = 7 // a caller can't set it
 	settings = edit(t, s, ws, desk.Change{Channel: &change})
 	equal(t, "channel", settings.Channel(want.ID), want)
 	if settings.Version <= version {
@@ -422,7 +423,7 @@ func templateSettings(t *testing.T, s store.Store) {
 	replace(one.ID)
 	library(one.ID, true)
 	one.Enabled = false
-	edit(t, s, ws, desk.Change{Channel: one}) // as it was read before: its version is not written
+	edit(t, s, ws, desk.Change{Channel: one}) // as it was read before: the version in it is not stored
 	library(one.ID, false)
 	library(two.ID, false, first)
 	_, _, err := s.Templates(t.Context(), ws, newID())

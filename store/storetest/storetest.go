@@ -1,7 +1,7 @@
 // Package storetest is the suite that every store must pass unchanged. It tests the
-// promises of store.Store and does not know the driver behind it.
+// promises of store.Store and does not know the driver.
 //
-//	storetest.go      Run, and what the cases are built from
+//	storetest.go      Run, and helpers for the cases
 //	contacts.go       contacts: fields, identities, all or nothing
 //	pages.go          how much a page holds, and how many rows it reads
 //	lists.go          filters, the order of exports, lists read while others write
@@ -22,7 +22,7 @@
 //	events.go         events, and the pages of their feed
 //	access.go         sessions, sign-in links, passwords
 //	policies.go       reply policies
-//	answers.go        turns, who waits in the pool, automatic replies
+//	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
@@ -48,8 +48,8 @@ import (
 	"parley/store"
 )
 
-// Run tests that the stores which open returns keep all promises of store.Store. open must
-// return an empty store each time, and close it by t.Cleanup.
+// Run checks that the stores that open returns keep all promises of store.Store. Each
+// call of open must return an empty store, and close it with t.Cleanup.
 func Run(t *testing.T, open func(*testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"contact/fields_survive":              contactFieldsSurvive,
@@ -193,7 +193,7 @@ func newID() (id desk.ID) {
 	return id
 }
 
-// idAt returns an id of a time: ids grow with time.
+// idAt returns an id for a time: ids grow with time.
 func idAt(at desk.Time) desk.ID {
 	id := newID()
 	binary.BigEndian.PutUint64(id[:], uint64(at)<<16|uint64(id[6])<<8|uint64(id[7]))
@@ -214,7 +214,7 @@ func wantType(t *testing.T, err error, want desk.ErrorType) {
 	}
 }
 
-// missing checks that a look-up has found nothing, without an error.
+// missing checks that a look-up has found nothing and returned no error.
 func missing[T any](found *T, err error) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -279,7 +279,7 @@ func put(t *testing.T, s store.Store, ws desk.ID, ops ...*desk.Op) *desk.Contact
 	return outcomes[len(outcomes)-1].Contact
 }
 
-// upsert is an upsert by e-mail and phone, either of which may be "".
+// upsert returns an upsert by e-mail and phone. Either may be "".
 func upsert(email, phone string) *desk.Op {
 	op := &desk.Op{Kind: desk.OpUpsert}
 	if email != "" {
@@ -295,7 +295,7 @@ func upsert(email, phone string) *desk.Op {
 
 func text(s string) desk.Field[string] { return desk.Field[string]{Set: true, Value: s} }
 
-// refer names the member as whom a contact is to be owned.
+// refer returns an owner field that names a member.
 func refer(s string) desk.Field[desk.Reference] {
 	return desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(s)}
 }

@@ -15,21 +15,23 @@ import (
 
 var listTimes = flag.Bool("list-times", false, "let TestListTimes judge how long pages of lists take, and what clients that search in vain cost others, and measure them long enough for that. Long run: -listed 200000 -list-times")
 
-// JudgesTimes tells whether ListTimes judges, so nothing else may run beside it.
+// JudgesTimes tells whether ListTimes checks times. Then no other test may run at the
+// same time.
 func JudgesTimes() bool { return *listTimes }
 
-// maxPageTime is what an ordinary page may take: 99 of 100, when warm.
+// maxPageTime is the time within which 99 of 100 ordinary pages must be read, once
+// caches are warm.
 const maxPageTime = 20 * time.Millisecond
 
-// Listed is a workspace with many contacts and conversations, which ListTimes reads. Their
-// times are 1 to Count.
+// Listed is a workspace with many contacts and conversations for ListTimes. Their times
+// are 1 to Count.
 type Listed struct {
 	Workspace             desk.ID
 	Count                 int
-	Most, Little, Nothing desk.ID // members, and channels: what nearly everything is of, one thing, nothing
+	Most, Little, Nothing desk.ID // members and channels: nearly everything is of Most, one thing of Little, nothing of Nothing
 	Channel               desk.ID // the channel of nearly all conversations
 	Contacts              []desk.ID
-	Conversation          desk.ID // of all messages
+	Conversation          desk.ID // the conversation of all messages
 }
 
 // A page reads one page of a list.
@@ -100,8 +102,8 @@ func (l Listed) pages(t *testing.T, s store.Store) (pages []page) {
 	return pages
 }
 
-// ListTimes reads pages of every list by every filter, and then measures how long others
-// wait for a contact beside eight clients that ask for what nothing matches.
+// ListTimes reads pages of every list with every filter. Then it measures how long
+// reading a contact takes while eight clients ask for lists in which nothing matches.
 func ListTimes(t *testing.T, s store.Store, l Listed) {
 	rounds, beside := 3, 50*time.Millisecond
 	if *listTimes {
@@ -113,9 +115,9 @@ func ListTimes(t *testing.T, s store.Store, l Listed) {
 	}
 	var results []result
 	for _, p := range l.pages(t, s) {
-		must(t, p.read()) // from now on it is warm
+		must(t, p.read()) // warms the caches
 		var r result
-		for tries := 0; tries == 0 || *listTimes && tries < 5 && r.p99 > maxPageTime; tries++ { // other processes may be at work
+		for tries := 0; tries == 0 || *listTimes && tries < 5 && r.p99 > maxPageTime; tries++ { // tried again, because other processes may slow it down
 			var took []time.Duration
 			for range rounds {
 				start := time.Now()
@@ -184,7 +186,8 @@ func ListTimes(t *testing.T, s store.Store, l Listed) {
 	}
 }
 
-// percentile returns the duration that p of 100 do not exceed. It sorts them.
+// percentile returns the duration that p of 100 durations do not exceed. It sorts the
+// durations.
 func percentile(of []time.Duration, p int) time.Duration {
 	slices.Sort(of)
 	return of[min(len(of)*p/100, len(of)-1)]

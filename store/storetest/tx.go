@@ -71,7 +71,7 @@ func ownWrites(t *testing.T, s store.Store) {
 	book, err := s.Book(t.Context(), ws, op.Lookup())
 	must(t, err)
 	same(t, book.Oldest(op.Write.Sent[0]), contact)
-	_, err = book.Apply(remove(contact.ID), desk.Actor{}, now(), newID) // on paper only
+	_, err = book.Apply(remove(contact.ID), desk.Actor{}, now(), newID) // not stored
 	must(t, err)
 	_, _, err = s.Contact(t.Context(), ws, contact.ID)
 	must(t, err)
@@ -101,7 +101,7 @@ func txErrors(t *testing.T, s store.Store) {
 		group.Go(func() {
 			err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 				if n%8 == 1 {
-					return refusal // before anything was written
+					return refusal // before any write
 				}
 				if n%8 == 2 {
 					return tx.TakeKey("held", c.ID)
@@ -181,7 +181,8 @@ func openOrCreate(t *testing.T, s store.Store) {
 }
 
 // recordsAreSealed: two workspaces have records with the same ids and keys, and neither
-// sees the other's. Lists, templates, opt-outs and the rest test this in their own cases.
+// sees the other's records. Lists, templates, opt-outs and the rest are tested in their
+// own cases.
 func recordsAreSealed(t *testing.T, s store.Store) {
 	one, _ := newWorkspace(t, s)
 	two, _ := newWorkspace(t, s)
@@ -199,7 +200,7 @@ func recordsAreSealed(t *testing.T, s store.Store) {
 			return errors.Join(tx.PutConversation(r.c), tx.PutMessage(r.m), tx.PutAttempt(r.a), tx.TakeKey("k", r.a.ID))
 		})
 	}
-	// check reads the records by all methods.
+	// check reads the records with all methods.
 	check := func(ws desk.ID, want records) {
 		t.Helper()
 		id, c := inOne.m.ID, inOne.c
@@ -257,6 +258,6 @@ func recordsAreSealed(t *testing.T, s store.Store) {
 	write(two, inTwo)
 	check(one, inOne)
 	check(two, inTwo)
-	commit(t, s, one, func(tx store.Tx) error { return tx.FreeKey("k") }) // what one lets go of, two keeps
+	commit(t, s, one, func(tx store.Tx) error { return tx.FreeKey("k") }) // freeing a key of one workspace does not free the other's
 	check(two, inTwo)
 }

@@ -13,9 +13,9 @@ import (
 	"parley/store"
 )
 
-// OldContacts are the rows of contacts in a database of the first release: pairs that have
-// the same canonical form by today's rules, but had not by the old ones, and a handle that
-// is refused today. Their ids are OldID(1) to OldID(9).
+// OldContacts are the rows of contacts in a database of the first release: pairs that
+// have the same canonical form by today's rules, but not by the old ones, and a handle
+// that would be refused today. Their ids are OldID(1) to OldID(9).
 var OldContacts = []struct{ ExternalID, Email, Phone, Further string }{
 	{"A", "", "5511987654321", ""},
 	{"B", "", "551187654321", ""},
@@ -35,7 +35,7 @@ func OldID(n byte) (id desk.ID) {
 }
 
 // Upgraded checks a store that was opened on a database of the first release with
-// OldContacts in it.
+// OldContacts.
 func Upgraded(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
@@ -60,7 +60,7 @@ func Upgraded(t *testing.T, s store.Store) {
 		find("phone", "+5511987654321", 1, "")
 		find("phone", "+55 11 8765-4321", 2, "")
 		find("whatsapp", "551187654321", 2, "")
-		find("phone", "+55 (0) 11 8765-4321", 0, desk.IdentityConflict) // how neither spells it
+		find("phone", "+55 (0) 11 8765-4321", 0, desk.IdentityConflict) // a spelling that neither contact has
 		find("email", "\u00c9@example.com", 3, "")
 		find("email", "E\u0301@Example.com", 4, "")
 		find("phone", "+44 (0)7700 900123", 5, "")
@@ -75,7 +75,8 @@ func Upgraded(t *testing.T, s store.Store) {
 		{Claim: desk.Claim{Kind: "phone", Value: "447700900999"}, Contacts: []desk.ID{OldID(8), OldID(9)}},
 		{Claim: desk.Claim{Kind: "phone", Value: "5511987654321"}, Contacts: []desk.ID{OldID(1), OldID(2)}},
 	})
-	// A phone that is written in its stored spelling keeps it, or no spelling would find it again.
+	// A phone that is written in its stored spelling keeps it. Otherwise no spelling would
+	// find it again.
 	for range 2 {
 		for spelling, want := range map[string]byte{"+447700900999": 8, "+4407700900999": 9} {
 			sent := send("phone", spelling)
@@ -87,12 +88,13 @@ func Upgraded(t *testing.T, s store.Store) {
 			}
 		}
 	}
-	// A third contact can take none of them; i@ is free, which İ@ held before.
+	// A third contact can take none of the shared identities; i@ is free, although İ@ held
+	// it under the old rules.
 	third := upsert("i@example.com", "")
 	if got := put(t, s, ws, third); strings.HasPrefix(got.ID.String(), "01000000-") {
 		t.Errorf("i@example.com is contact %s", got.ID)
 	}
-	// If one contact gives the identity up, the other holds it in any spelling.
+	// If one contact gives the identity up, the other one is found by any spelling.
 	put(t, s, ws, remove(OldID(1)))
 	find("phone", "+5511987654321", 2, "")
 	if shared, err = s.Shared(t.Context(), ws); err != nil || len(shared) != 2 {
@@ -101,11 +103,11 @@ func Upgraded(t *testing.T, s store.Store) {
 }
 
 // OldEvents is how many events the workspace OldID(0) has in a database of the first
-// release, numbered from 1, each of the time 1.
+// release. They are numbered from 1, and all have the time 1.
 const OldEvents = 30
 
 // UpgradedEvents checks that the feed begins after the events of an older release, also
-// while these are dropped, and that numbers go on.
+// while these are dropped, and that numbers continue.
 func UpgradedEvents(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
@@ -137,13 +139,13 @@ func UpgradedEvents(t *testing.T, s store.Store) {
 	}
 }
 
-// OldMany is how many contacts a large database of the first release holds.
+// OldMany is how many contacts a large database of the first release has.
 var OldMany = flag.Int("old-contacts", 2000, "how many contacts the database of the first release holds that TestManyOfTheFirstReleaseOpen opens. Long run: -old-contacts 1000000")
 
 // UpgradedMany opens a database of the first release in which the workspace OldID(0) has
-// OldMany contacts: n from 0 on has the external_id n, the e-mail n@example.com and the
-// phone 49151, followed by n in eight digits. It reports how long that took, and finds
-// and lists the contacts.
+// OldMany contacts. Contact n (from 0) has the external_id n, the e-mail n@example.com,
+// and the phone 49151 followed by n in eight digits. UpgradedMany reports how long
+// opening took, and finds and lists the contacts.
 func UpgradedMany(t *testing.T, open func() store.Store) {
 	t.Helper()
 	began := time.Now()
@@ -177,9 +179,9 @@ func UpgradedMany(t *testing.T, open func() store.Store) {
 	}
 }
 
-// oldUnsettled are attempts of the first release that are not settled, by the contact to
-// whom they go: the attempt is n+1, the contact n. Whoever deletes the contact erases
-// the attempt, by the contact's id or by the number's other spelling.
+// oldUnsettled are unsettled attempts of the first release. The attempt n+1 goes to the
+// contact n. Deleting the contact must erase the attempt, which is found by the
+// contact's id or by the number's other spelling.
 var oldUnsettled = []struct{ phase, sentTo, phone, known string }{
 	{phase: "in_doubt", sentTo: "905321110001", phone: "905321110002", known: "of the contact"},
 	{phase: "in_doubt", sentTo: "551187650001", phone: "5511987650001"},
@@ -189,12 +191,12 @@ var oldUnsettled = []struct{ phase, sentTo, phone, known string }{
 }
 
 const (
-	oldDone, oldRefused          = 100, 101 // attempts that are settled
+	oldDone, oldRefused          = 100, 101 // settled attempts
 	oldStopped, oldFree, oldMute = 110, 111, 112
 )
 
-// OldAging are statements that put into a database of the first release what ages, and
-// what it kept as leases. id and blob write values in SQL.
+// OldAging returns statements for a database of the first release. They store records
+// that age, and leases of that release. id and blob write values in SQL.
 func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []string) {
 	add := func(format string, args ...any) { statements = append(statements, fmt.Sprintf(format, args...)) }
 	ws := id(OldID(0))
@@ -210,7 +212,7 @@ func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []s
 	for i, a := range oldUnsettled {
 		n := byte(10 * (i + 1))
 		contact(n, a.phone)
-		to := OldID(n + 2) // who is no contact yet
+		to := OldID(n + 2) // not a contact yet
 		if a.known != "" {
 			to = OldID(n)
 		}
@@ -227,7 +229,7 @@ func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []s
 			VALUES (%s, %s, 'whatsapp', '%d', true, 1, 0, '[]', '%s')`, ws, id(OldID(n)), n, account)
 		add(`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure)
 			VALUES (%s, %s, 'early', 1, 'sent', %s, ''), (%s, %s, 'early', 1, 'read', %s, '')`,
-			ws, id(OldID(n)), id(desk.ID{}), ws, id(OldID(n)), id(OldID(9))) // a status with an attempt's id is deleted by the upgrade
+			ws, id(OldID(n)), id(desk.ID{}), ws, id(OldID(n)), id(OldID(9))) // the upgrade deletes a status with an attempt's id
 	}
 	for task, until := range map[string]int64{
 		"synced " + OldID(oldStopped).String(): 5000, "handshake " + OldID(oldStopped).String(): 6000,
@@ -238,8 +240,8 @@ func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []s
 	return statements
 }
 
-// UpgradedAging checks a store that was opened on a database with OldAging. leases is how
-// many leases it holds now.
+// UpgradedAging checks a store that was opened on a database with OldAging. leases is
+// how many leases the database has now.
 func UpgradedAging(t *testing.T, s store.Store, leases int) {
 	t.Helper()
 	ws := OldID(0)
@@ -277,7 +279,7 @@ func UpgradedAging(t *testing.T, s store.Store, leases int) {
 	must(t, err)
 	equal(t, "the lease that was held is free", ours, false)
 
-	// What was settled before, and came before, counts from the upgrade.
+	// Records that were settled or received before the upgrade age from the upgrade on.
 	ages := func(want int64, there bool) {
 		t.Helper()
 		for _, n := range []byte{oldDone, oldRefused} {
@@ -318,23 +320,24 @@ func UpgradedAging(t *testing.T, s store.Store, leases int) {
 	}
 }
 
-// oldTalks is how many people a database of the first release has talked with; each has
-// two conversations, on two channels.
+// oldTalks is how many people have conversations in a database of the first release.
+// Each has two conversations, on two channels.
 const oldTalks = 30
 
-// oldTalkID is the id of the nth record, in the order in which they were made.
+// oldTalkID returns the id of the nth record, in the order of creation.
 func oldTalkID(n int) (id desk.ID) {
 	id[0], id[1], id[2], id[15] = 3, byte(n>>8), byte(n), 7
 	return id
 }
 
-// oldTalkAt is when the nth message was sent.
+// oldTalkAt returns when the nth message was sent.
 func oldTalkAt(r *rand.Rand, n int) desk.Time {
 	return desk.Time(1_700_000_000_000 + int64(n)*1000 - r.Int64N(2)*r.Int64N(3_000_000))
 }
 
-// OldTalk are statements that put conversations with messages into a database of the first
-// release: late ones, failed ones, ones without an opt-in, and none at all.
+// OldTalk returns statements for a database of the first release. They store
+// conversations with messages that are late, failed or without an opt-in, and
+// conversations without messages.
 func OldTalk(id func(desk.ID) string) (statements []string) {
 	add := func(format string, args ...any) { statements = append(statements, fmt.Sprintf(format, args...)) }
 	r := rand.New(rand.NewPCG(1, 2))
@@ -379,8 +382,8 @@ func OldTalk(id func(desk.ID) string) (statements []string) {
 	return statements
 }
 
-// UpgradedTalk checks a store that was opened on a database with OldTalk: the messages say
-// what they are, and conversations stand as their messages say.
+// UpgradedTalk checks a store that was opened on a database with OldTalk: messages have
+// their fields, and the state of conversations fits their messages.
 func UpgradedTalk(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)

@@ -13,7 +13,7 @@ func newWebhook(url string) *desk.Webhook {
 	}
 }
 
-// addWebhook stores a new webhook with its event between others.
+// addWebhook stores a new webhook. Its event is between other events.
 func addWebhook(t *testing.T, s store.Store, ws desk.ID, w *desk.Webhook) *desk.Settings {
 	t.Helper()
 	return edit(t, s, ws, webhookChange(w))
@@ -32,7 +32,7 @@ func webhookStates(t *testing.T, s store.Store, ws desk.ID) map[desk.ID]desk.Web
 }
 
 // webhookSettings: a webhook is part of the settings. Its state begins at its own event,
-// and goes with it.
+// and is deleted with the webhook.
 func webhookSettings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -50,7 +50,7 @@ func webhookSettings(t *testing.T, s store.Store) {
 	if err != nil || got != ws {
 		t.Errorf("the webhook leads to %v, %v", got, err)
 	}
-	upper := newWebhook("HTTPS://example.com/in?a=ü") // another URL: they are compared byte for byte
+	upper := newWebhook("HTTPS://example.com/in?a=ü") // another URL: URLs are compared byte for byte
 	addWebhook(t, s, ws, upper)
 	if err := s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) {
 		return desk.Change{Webhook: newWebhook(url)}, nil
@@ -94,7 +94,7 @@ func webhookSettings(t *testing.T, s store.Store) {
 	}
 	_, err = s.WorkspaceOf(t.Context(), w.ID)
 	wantType(t, err, desk.NotFound)
-	commit(t, s, ws, func(tx store.Tx) error { // a delivery that was under way ends
+	commit(t, s, ws, func(tx store.Tx) error { // like a delivery that ends after the webhook was removed
 		if err := tx.PutWebhookState(w.ID, full); err != nil {
 			return err
 		}

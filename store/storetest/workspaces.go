@@ -9,8 +9,8 @@ import (
 	"parley/store"
 )
 
-// workspaceDeletion: a deleted workspace can't be found any more at once. Its records are
-// deleted in steps. Other workspaces do not change.
+// workspaceDeletion: a deleted workspace can't be found any more, at once. Its records
+// are deleted in steps. Other workspaces do not change.
 func workspaceDeletion(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	type tenant struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // check returns why the message may not be sent, or nil. The order of its checks is part
-// of the package's contract. s.mu is held.
+// of the package's contract. The caller holds s.mu.
 func (s *Simulator) check(m *message) *Failure {
 	var template Template
 	if i := s.find(m.template, m.language); i >= 0 {
@@ -60,13 +60,14 @@ func (s *Simulator) checkRecipient(m *message, t Template) *Failure {
 	return nil
 }
 
-// A bucket has a place for each message that may be sent at once; it refills with time.
+// A bucket has a place for each message that may be sent at once. Places come back with
+// time.
 type bucket struct {
 	left float64
 	at   time.Time
 }
 
-// full refills the bucket, and tells whether a place can be taken.
+// full refills the bucket, and tells whether it has a place.
 func (b *bucket) full(now time.Time, size, perSecond float64) bool {
 	if b.at.IsZero() {
 		b.left = size
@@ -74,7 +75,7 @@ func (b *bucket) full(now time.Time, size, perSecond float64) bool {
 		b.left = min(size, b.left+gone*perSecond)
 	}
 	b.at = now
-	return b.left >= 1-1e-9 // six seconds at 1/6 are one place, without rounding errors
+	return b.left >= 1-1e-9 // tolerates rounding errors: six seconds at 1/6 per second are one place
 }
 
 func (s *Simulator) checkLimits(m *message) *Failure {
@@ -102,7 +103,7 @@ func (s *Simulator) pair(m *message) *bucket {
 	return s.pairs[m.person()]
 }
 
-// person is the recipient: digits or a user id.
+// person returns the recipient: digits or a user id.
 func (m *message) person() string {
 	if m.recipient != "" {
 		return m.recipient
@@ -134,10 +135,10 @@ var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 type slot struct {
 	kind    string // header, body, button
 	index   int    // of a button
-	format  string // of a header: TEXT, IMAGE, …; of a button its type
+	format  string // of a header: TEXT, IMAGE, …; of a button: its type
 	text    string
-	names   []string // its placeholders, in the order of positional parameters
-	longest int      // characters, once filled
+	names   []string // the placeholders, in the order of positional parameters
+	longest int      // the greatest number of characters after filling
 	required,
 	given bool
 	params  []Param
@@ -148,7 +149,7 @@ type slot struct {
 type filling struct {
 	named bool
 	slots []slot
-	stray []component // for parts that the template lacks
+	stray []component // components for parts that the template lacks
 }
 
 func fill(m *message, t Template) filling {
@@ -252,7 +253,8 @@ func checkParams(m *message, t Template) *Failure {
 	return nil
 }
 
-// checkNames requires a name for each parameter of a NAMED template, and for no other.
+// checkNames requires a name for each parameter of a NAMED template. Parameters of other
+// templates must not have names.
 func (f filling) checkNames() *Failure {
 	for _, s := range f.slots {
 		if s.kind == "button" || s.kind == "header" && s.format != "TEXT" {
@@ -296,7 +298,7 @@ func (f filling) checkCount() *Failure {
 	return refusal(132000, mismatch, c.kind, len(c.params), 0)
 }
 
-// checkText refuses text that can't be part of one line.
+// checkText refuses text that can't be part of a line.
 func (f filling) checkText() *Failure {
 	for _, s := range f.slots {
 		for _, p := range s.params {
@@ -396,7 +398,7 @@ func filled(text string, values map[string]string) string {
 	})
 }
 
-// title spells a button's type as in Meta's details: Url, Copy_code.
+// title writes a button's type as in Meta's details: Url, Copy_code.
 func title(format string) string {
 	if format == "" {
 		return ""
@@ -404,7 +406,7 @@ func title(format string) string {
 	return format[:1] + strings.ToLower(format[1:])
 }
 
-// waID returns the digits that WhatsApp uses for a number. s.mu is held.
+// waID returns the digits that WhatsApp uses for a number. The caller holds s.mu.
 func (s *Simulator) waID(to string) string {
 	d := digits(to)
 	if !s.set.CountryRewrites {
@@ -419,12 +421,12 @@ func (s *Simulator) waID(to string) string {
 	return d
 }
 
-// countries are the country parts of user ids, by calling code.
+// countries gives the country in user ids, by calling code.
 var countries = map[string]string{
 	"1": "US", "7": "RU", "33": "FR", "34": "ES", "39": "IT", "44": "GB", "49": "DE", "52": "MX", "54": "AR", "55": "BR", "90": "TR", "91": "IN",
 }
 
-// userID returns the business's user id of a person. s.mu is held.
+// userID returns the business's user id of a person. The caller holds s.mu.
 func (s *Simulator) userID(waID string) string {
 	if id := s.userIDs[waID]; id != "" || waID == "" {
 		return id
@@ -439,7 +441,7 @@ func (s *Simulator) userID(waID string) string {
 		}
 	}
 	id := uint64(math.MaxUint32)
-	for _, c := range waID { // FNV: the same number each time
+	for _, c := range waID { // an FNV hash: always the same number
 		id = (id ^ uint64(c)) * 1099511628211
 	}
 	return country + "." + strconv.FormatUint(id, 10)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// control is one call of the control API.
+// A control is one call of the control API.
 type control struct {
 	pattern string
 	example string // a body, or a description
@@ -62,7 +62,7 @@ func ControlHelp() string {
 	return text.String()
 }
 
-// outcomeHelp explains the less obvious outcomes, and how to break a channel.
+// outcomeHelp explains less obvious outcomes, and how to simulate a broken channel.
 const outcomeHelp = `
 A person's message of type image, video, audio, document or sticker has a file: "file" is its content in
 base64, "mime" its type, "filename" its name, and "fault" what goes wrong when it is fetched:
@@ -102,7 +102,7 @@ func (s *Simulator) routes() http.Handler {
 			enc := json.NewEncoder(w)
 			enc.SetEscapeHTML(false)
 			enc.SetIndent("", "  ")
-			_ = enc.Encode(answer) // fails only if the client has left
+			_ = enc.Encode(answer) // it fails only if the client has disconnected
 		})
 	}
 	mux.HandleFunc("GET /_sim/{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -122,7 +122,7 @@ func read[T any](r *http.Request, into T) (T, error) {
 
 func body(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, 64<<20)) }
 
-// posted waits for the webhook, and returns how it was answered.
+// posted waits for the webhook, and returns the response to it.
 func posted(d *Delivery) (any, error) {
 	status := d.Wait()
 	answer := map[string]any{"wamid": d.ID, "webhook_status": status, "tries": len(d.Answers())}
@@ -206,7 +206,7 @@ func (s *Simulator) deleteRules(*http.Request) (any, error) {
 func (s *Simulator) getSettings(*http.Request) (any, error) { return s.settings(), nil }
 
 func (s *Simulator) postSettings(r *http.Request) (any, error) {
-	var own Settings // a copy, so that it shares nothing with those in use
+	var own Settings // a copy: it must not share data with the settings in use
 	if err := strictly(compact(s.settings()), &own); err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ type person struct {
 	Value  string `json:"value"`
 }
 
-// about reads a call about a person. The value that the call needs must not be empty.
+// about reads a call about a person. needs returns the value that must not be empty.
 func about(r *http.Request, needs func(person) string) (person, error) {
 	in, err := read(r, person{})
 	if err == nil && (in.From == "" || needs(in) == "") {

@@ -15,7 +15,7 @@ type Failure struct {
 	Message   string `json:"message,omitempty"` // default: "(#code) Title"
 	Details   string `json:"details,omitempty"`
 	Transient bool   `json:"transient,omitempty"`
-	Bare      bool   `json:"bare,omitempty"` // error_data is the details alone, a string
+	Bare      bool   `json:"bare,omitempty"` // error_data is only the details, as a string
 }
 
 // A known has the usual fields of a code.
@@ -25,7 +25,7 @@ type known struct {
 	details string
 }
 
-// codes are the codes that Meta documents. If it names no status, it is 400.
+// codes are the codes that Meta documents. Where Meta gives no status, it is 400.
 var codes = map[int]known{
 	0:      {401, "AuthException", ""},
 	1:      {400, "An unknown error occurred", ""},
@@ -107,8 +107,8 @@ var codes = map[int]known{
 	137000: {400, "Recipient identity key hash mismatch", ""},
 }
 
-// refusal returns a failure with the usual texts of the code. If details is empty, they
-// are the usual ones, too.
+// refusal returns a failure with the usual texts of the code. If details is empty, the
+// details are the usual ones too.
 func refusal(code int, format string, args ...any) *Failure {
 	details := fmt.Sprintf(format, args...)
 	if details == "" {
@@ -127,7 +127,7 @@ func (f *Failure) filled() *Failure {
 	orElse(&full.HTTP, usual.http)
 	if full.Message == "" {
 		full.Message = usual.title
-		if f.Code != 2 && f.Code != 190 { // as seen
+		if f.Code != 2 && f.Code != 190 { // as seen in real responses
 			full.Message = fmt.Sprintf("(#%d) %s", f.Code, usual.title)
 		}
 	}
@@ -137,7 +137,7 @@ func (f *Failure) filled() *Failure {
 	return &full
 }
 
-// body is the failure in the form of a Graph answer.
+// body returns the failure in the form of a Graph response.
 func (f *Failure) body(trace string) map[string]any {
 	e := map[string]any{"message": f.Message, "type": "OAuthException", "code": f.Code, "fbtrace_id": trace}
 	if f.Subcode != 0 {
@@ -158,7 +158,7 @@ func (f *Failure) body(trace string) map[string]any {
 	return map[string]any{"error": e}
 }
 
-// inWebhook is the failure in the form of a webhook.
+// inWebhook returns the failure in the form of a webhook.
 func inWebhook(code int, details string) map[string]any {
 	f := refusal(code, "%s", details)
 	title := codes[code].title
@@ -184,7 +184,7 @@ func missingField(field, node string) *Failure {
 	}
 }
 
-// challenge is the WWW-Authenticate header of a failure.
+// challenge returns the WWW-Authenticate header of a failure.
 func (f *Failure) challenge() string {
 	reason := "invalid_request"
 	if f.HTTP == http.StatusUnauthorized {
@@ -193,11 +193,11 @@ func (f *Failure) challenge() string {
 	return `OAuth "Facebook Platform" "` + reason + `" ` + strconv.QuoteToASCII(f.Message)
 }
 
-// compact encodes v as Meta does.
+// compact encodes v like Meta.
 func compact(v any) []byte {
 	plain, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // ours can be written
+		panic(err) // our values can always be encoded
 	}
 	return Escape(plain)
 }

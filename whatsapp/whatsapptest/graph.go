@@ -28,7 +28,7 @@ type call struct {
 	usage, regain int
 }
 
-// ServeHTTP answers Graph calls and the control API.
+// ServeHTTP serves the Graph API and the control API.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/_sim/") || r.URL.Path == "/_sim" {
 		s.control.ServeHTTP(w, r)
@@ -85,7 +85,7 @@ func (s *Simulator) logCall(c *call, status any) {
 	s.c.Log.Info("graph", "call", c.r.Method+" "+c.r.URL.Path, "status", status, "trace", c.trace)
 }
 
-// head sets the headers of every answer.
+// head sets the headers of every response.
 func (s *Simulator) head(c *call) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
@@ -118,7 +118,7 @@ func (s *Simulator) allowed(c *call) *Failure {
 	return nil
 }
 
-// graph answers all calls but messages.
+// graph handles all calls except messages.
 func (s *Simulator) graph(c *call) (any, *Failure) {
 	if fail := s.allowed(c); fail != nil {
 		return nil, fail
@@ -166,14 +166,14 @@ const (
 
 var edges = []string{"media", "message_templates", "messages", "phone_numbers", "subscribed_apps"}
 
-// templateFields may be requested even if a template lacks them.
+// templateFields can be requested even if a template lacks them.
 var templateFields = []string{
 	"id", "name", "language", "status", "category", "sub_category", "parameter_format", "components", "quality_score",
 	"rejected_reason", "previous_category", "correct_category", "message_send_ttl_seconds", "cta_url_link_tracking_opted_out",
 	"library_template_name", "degrees_of_freedom_spec", "health_status",
 }
 
-// node returns the kind of object with an id, or "" if there is none.
+// node returns the kind of the object with an id, or "" if there is none.
 func (s *Simulator) node(id string) string {
 	switch {
 	case id == s.c.BusinessID:
@@ -226,7 +226,7 @@ func (s *Simulator) phone() Template {
 func sample(name string, oldnew ...string) Template {
 	b, err := testdata.ReadFile("testdata/" + name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // it is embedded in the program
 	}
 	var t Template
 	if err := numbers([]byte(strings.NewReplacer(oldnew...).Replace(string(b))), &t); err != nil {
@@ -256,13 +256,14 @@ func (s *Simulator) debugToken(query url.Values) (any, *Failure) {
 	return answer, nil
 }
 
-// object answers with the requested fields. The fields in also may be requested, too.
+// object returns the requested fields of an object. The fields in also can be requested
+// too.
 func (s *Simulator) object(c *call, o Template, also ...string) (any, *Failure) {
 	return project(c, o, also, s.node(c.id))
 }
 
-// project returns the requested fields, or all if none was requested. An unknown field
-// fails the call.
+// project returns the requested fields, or all fields if none were requested. An unknown
+// field is an error.
 func project(c *call, o Template, also []string, node string) (Template, *Failure) {
 	asked := c.r.URL.Query().Get("fields")
 	if asked == "" {
@@ -280,7 +281,7 @@ func project(c *call, o Template, also []string, node string) (Template, *Failur
 	return kept, nil
 }
 
-// A place is the start of a page and its number.
+// A place is the start of a page, and the page's number.
 type place struct{ at, page int }
 
 func (p place) cursor() string {
@@ -295,11 +296,11 @@ func placeOf(cursor string) (p place, err error) {
 	return p, err
 }
 
-// listParams are the parameters of a list. Others are refused. Graph would filter by them
-// or ignore them, and a client could not tell which.
+// listParams are the parameters of a list. Others are refused: Graph would filter by
+// them or ignore them, and a client could not tell which.
 var listParams = []string{"fields", "limit", "after", "appsecret_proof"}
 
-// page answers with a page of a list.
+// page returns a page of a list.
 func (s *Simulator) page(c *call, list []Template, paging Paging, node string, known []string) (any, *Failure) {
 	query := c.r.URL.Query()
 	for key := range query {
@@ -355,7 +356,7 @@ func (s *Simulator) page(c *call, list []Template, paging Paging, node string, k
 	return map[string]any{"data": data, "paging": links}, nil
 }
 
-// link is the call's URL with another cursor.
+// link returns the call's URL with another cursor.
 func link(r *http.Request, key, cursor string) string {
 	query := r.URL.Query()
 	query.Del("after")
@@ -378,8 +379,8 @@ func (s *Simulator) subscribedApps() any {
 	return map[string]any{"data": data}
 }
 
-// subscribe turns webhooks on. If the call names another URL, and it passes the
-// handshake, webhooks go there.
+// subscribe turns webhooks on. If the call has another URL, and the handshake with it
+// succeeds, webhooks go there.
 func (s *Simulator) subscribe(c *call) (any, *Failure) {
 	raw, err := io.ReadAll(io.LimitReader(c.r.Body, 1<<20))
 	if err != nil {

@@ -119,7 +119,7 @@ func TestThrottle_tells_in_headers(t *testing.T) {
 	}
 }
 
-// A page is one of the list of templates.
+// A page is a page of the list of templates.
 type page struct {
 	Data   []struct{ ID, Name, Language string }
 	Paging struct {
@@ -139,7 +139,8 @@ func get(t *testing.T, url string) (p page, r reply) {
 	return p, r
 }
 
-// walk follows the list to its end, at most 20 pages, and counts those on each.
+// walk follows the list to its end, for at most 20 pages, and counts the templates on
+// each page.
 func walk(t *testing.T, url string) (sizes []int, names []string, last reply) {
 	t.Helper()
 	for url != "" && len(sizes) < 20 {
@@ -214,7 +215,7 @@ func TestTemplates_pages(t *testing.T) {
 	}
 }
 
-// TestTemplates_are_the_fixtures, every one.
+// TestTemplates_are_the_fixtures: every template of the library equals its fixture.
 func TestTemplates_are_the_fixtures(t *testing.T) {
 	t.Parallel()
 	_, at := start(t, whatsapptest.Config{})

@@ -8,10 +8,10 @@ import (
 
 // An Inbound is a message from a person.
 type Inbound struct {
-	From     string `json:"from,omitempty"`     // digits; by default 905321112233, but for a username
-	UserID   string `json:"user_id,omitempty"`  // default: the person's usual one
-	Username string `json:"username,omitempty"` // with it and without From, the webhook has no number
-	Name     string `json:"name,omitempty"`     // the profile's
+	From     string `json:"from,omitempty"`     // digits; default: 905321112233, unless there is a username
+	UserID   string `json:"user_id,omitempty"`  // default: the usual id of the person
+	Username string `json:"username,omitempty"` // if it is set without From, the webhook has no number
+	Name     string `json:"name,omitempty"`     // of the profile
 	ID       string `json:"id,omitempty"`       // the wamid; by default a new one
 	ReplyTo  string `json:"reply_to,omitempty"` // a wamid
 	Twice    bool   `json:"twice,omitempty"`    // post it twice, with the same wamid
@@ -24,17 +24,17 @@ type Inbound struct {
 	// Text is the text that people see: the body, the caption, the label, the emoji.
 	Text string `json:"text,omitempty"`
 
-	// Content replaces keys of the object of the type.
+	// Content replaces keys in the object of this type.
 	Content map[string]any `json:"content,omitempty"`
 
-	// At is when it was sent, by default now.
+	// At is when the message was sent; default: now.
 	At time.Time `json:"at,omitzero"`
 
-	// File is the content of an image, video, audio, document or sticker, by default a small
-	// one. Fault is what goes wrong when it is fetched: the first N tries fail (fail:N), are
-	// cut short (truncate:N), get other bytes (corrupt:N) or an address that has expired
-	// (expired:N); it does not exist (gone); so many bytes come (size:BYTES); they come late
-	// (slow:10s); or it is elsewhere (redirect:URL, url:URL).
+	// File is the content of an image, video, audio, document or sticker; default: a small
+	// one. Fault is what goes wrong when it is fetched. The first N tries fail (fail:N),
+	// are cut short (truncate:N), get wrong bytes (corrupt:N) or an expired address
+	// (expired:N). Or the file does not exist (gone), has another size (size:BYTES), comes
+	// late (slow:10s), or is elsewhere (redirect:URL, url:URL).
 	File     []byte `json:"file,omitempty"`
 	MIME     string `json:"mime,omitempty"`
 	Filename string `json:"filename,omitempty"`
@@ -44,7 +44,7 @@ type Inbound struct {
 }
 
 // Inbound posts a message from a person, which opens the customer service window. It
-// panics if there is no such fault.
+// panics if the fault is unknown.
 func (s *Simulator) Inbound(in Inbound) *Delivery {
 	s.mu.Lock()
 	d := s.inbound(&in)
@@ -56,7 +56,7 @@ func (s *Simulator) Inbound(in Inbound) *Delivery {
 	return s.deliver(d, signing)
 }
 
-// inbound sets the defaults and returns the webhook. s.mu is held.
+// inbound sets the defaults and returns the webhook. The caller holds s.mu.
 func (s *Simulator) inbound(in *Inbound) *Delivery {
 	if in.From == "" && in.UserID == "" && in.Username == "" {
 		in.From = "905321112233"
@@ -94,8 +94,8 @@ func (s *Simulator) inbound(in *Inbound) *Delivery {
 	return &Delivery{ID: in.ID, Media: in.media, Body: envelope(s.entry(change("messages", value)))}
 }
 
-// Echo posts a message that the business typed in the phone app, to the person in From. It
-// opens no window.
+// Echo posts a message that the business typed in the phone app, to the person in From.
+// It does not open the window.
 func (s *Simulator) Echo(in Inbound) *Delivery {
 	s.mu.Lock()
 	orElse(&in.Type, "text")
@@ -147,8 +147,8 @@ func (s *Simulator) inboundMessage(in *Inbound) map[string]any {
 	return m
 }
 
-// value returns the common fields of a change in messages. s.mu is held, or no field that
-// it guards is read.
+// value returns the common fields of a change in messages. It reads no field that s.mu
+// guards.
 func (s *Simulator) value() map[string]any {
 	return map[string]any{
 		"messaging_product": "whatsapp",
@@ -156,7 +156,8 @@ func (s *Simulator) value() map[string]any {
 	}
 }
 
-// contact returns a person's element of contacts[]. Without a known name it has no profile.
+// contact returns a person's element of contacts[]. It has a profile only if the name is
+// known.
 func (s *Simulator) contact(waID, userID string) map[string]any {
 	c := map[string]any{}
 	if waID != "" {
@@ -173,7 +174,8 @@ func (s *Simulator) contact(waID, userID string) map[string]any {
 	return c
 }
 
-// content returns the key of the message's content, and the content. s.mu is held.
+// content returns the key of the message's content, and the content. The caller holds
+// s.mu.
 func (s *Simulator) content(in *Inbound) (key string, content any) {
 	key = in.Type
 	o := map[string]any{}
@@ -251,7 +253,7 @@ func (s *Simulator) content(in *Inbound) (key string, content any) {
 }
 
 // NumberChange posts that a person has another number, and so another user id. This
-// message opens no window.
+// message does not open the window.
 func (s *Simulator) NumberChange(from, to string) *Delivery {
 	s.mu.Lock()
 	name := s.names[from]
@@ -288,7 +290,7 @@ func (s *Simulator) UserIDUpdate(waID, userID string) *Delivery {
 	return s.Change("user_id_update", value)
 }
 
-// Preferences posts that a person wants no marketing messages (stop), or wants them
+// Preferences posts that a person does not want marketing messages (stop), or wants them
 // again (resume).
 func (s *Simulator) Preferences(waID, wish string) *Delivery {
 	s.mu.Lock()
@@ -306,20 +308,20 @@ func (s *Simulator) Preferences(waID, wish string) *Delivery {
 	return s.Change("user_preferences", value)
 }
 
-// AccountRestriction posts that the account is restricted for a week, for example
-// RESTRICTED_BIZ_INITIATED_MESSAGING.
+// AccountRestriction posts that the account is restricted for a week. An example of a
+// kind is RESTRICTED_BIZ_INITIATED_MESSAGING.
 func (s *Simulator) AccountRestriction(kind string) *Delivery {
 	return s.Change("account_update", map[string]any{"event": "ACCOUNT_RESTRICTION", "restriction_info": []any{
 		map[string]any{"restriction_type": kind, "expiration": s.c.Now().AddDate(0, 0, 7).Unix()},
 	}})
 }
 
-// AccountReconnected posts that the account may do everything again.
+// AccountReconnected posts that the account is no longer restricted.
 func (s *Simulator) AccountReconnected() *Delivery {
 	return s.Change("account_update", map[string]any{"event": "ACCOUNT_RECONNECTED"})
 }
 
-// QualityUpdate posts an event of the number, such as THROUGHPUT_UPGRADE, with its
+// QualityUpdate posts an event of the number, such as THROUGHPUT_UPGRADE, with the
 // messaging limit.
 func (s *Simulator) QualityUpdate(event, limit string) *Delivery {
 	return s.Change("phone_number_quality_update", map[string]any{

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// How long the address of a file works, and how long the file is kept.
+// How long the address of a file works, and how long an upload is kept.
 const (
 	addressLife = 5 * time.Minute
 	mediaLife   = 30 * 24 * time.Hour
 )
 
-// mediaTypes are the types that may be uploaded, with the greatest number of bytes, and the
-// kind of message that they are for. Every type may be sent as a document.
+// mediaTypes are the types of files that can be uploaded, each with its greatest size in
+// bytes and its kind of message. Every type can be sent as a document.
 var mediaTypes = map[string]struct {
 	kind string
 	most int
@@ -38,7 +38,7 @@ var mediaTypes = map[string]struct {
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": {"document", 100 << 20},
 }
 
-// mostUpload is how many bytes of an upload are read.
+// mostUpload is how many bytes of an upload are read at most.
 const mostUpload = 101 << 20
 
 // A Media is a file: uploaded, or sent by a person.
@@ -48,21 +48,21 @@ type Media struct {
 	Name     string    `json:"name,omitempty"`
 	Size     int       `json:"size"`
 	Uploaded bool      `json:"uploaded"`
-	Tries    int       `json:"tries"` // how often its content was asked for
+	Tries    int       `json:"tries"` // how often its content was requested
 	At       time.Time `json:"at"`
 	Content  []byte    `json:"-"`
 
 	fault fault
 }
 
-// A fault is what goes wrong when a file is fetched.
+// A fault says what goes wrong when a file is fetched.
 type fault struct {
-	fail, truncate, corrupt int // so many tries fail, are cut short, get other bytes
-	expired                 int // so many tries find that the address has expired
+	fail, truncate, corrupt int // how many tries fail, are cut short, or get wrong bytes
+	expired                 int // how many tries get an expired address
 	gone                    bool
-	size                    int64 // so many bytes are announced and sent
+	size                    int64 // how many bytes are announced and sent
 	slow                    time.Duration
-	redirect, url           string // where it is redirected to, or said to be
+	redirect, url           string // the URL to which the file redirects, or the URL that is returned as its address
 }
 
 const faultHelp = "fail:N, truncate:N, corrupt:N, expired:N, gone, size:BYTES, slow:10s, redirect:URL or url:URL"
@@ -98,7 +98,7 @@ func parseFault(s string) (f fault, err error) {
 	return f, nil
 }
 
-// Media returns the files that there are, oldest first.
+// Media returns the files, oldest first.
 func (s *Simulator) Media() []Media {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Simulator) Media() []Media {
 	return list
 }
 
-// SetFault says what goes wrong from now on when a file is fetched; see Inbound.Fault.
+// SetFault sets what goes wrong when a file is fetched from now on (see Inbound.Fault).
 func (s *Simulator) SetFault(id, how string) error {
 	f, err := parseFault(how)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Simulator) SetFault(id, how string) error {
 	return nil
 }
 
-// ForgetUploads makes the ids of all uploads invalid, as time does.
+// ForgetUploads makes the ids of all uploads invalid, as if they had expired.
 func (s *Simulator) ForgetUploads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Simulator) ForgetUploads() {
 	}
 }
 
-// file returns a file, nil if there is none any more. s.mu is held.
+// file returns a file, or nil if it does not exist any more. The caller holds s.mu.
 func (s *Simulator) file(id string) *Media {
 	i := slices.IndexFunc(s.media, func(m *Media) bool { return m.ID == id })
 	if i < 0 || s.c.Now().Sub(s.media[i].At) > mediaLife {
@@ -145,7 +145,7 @@ func (s *Simulator) file(id string) *Media {
 	return s.media[i]
 }
 
-// addFile adds a file. s.mu is held.
+// addFile adds a file. The caller holds s.mu.
 func (s *Simulator) addFile(m Media) *Media {
 	s.made++
 	orElse(&m.ID, strconv.Itoa(3_000_000_000+s.made))
@@ -154,7 +154,7 @@ func (s *Simulator) addFile(m Media) *Media {
 	return &m
 }
 
-// postMedia takes an upload.
+// postMedia receives an upload.
 func (s *Simulator) postMedia(c *call) {
 	fail := s.allowed(c)
 	if fail == nil && c.id != s.c.PhoneNumberID {
@@ -228,7 +228,7 @@ func upload(r *http.Request) (m Media, fail *Failure) {
 	return m, nil
 }
 
-// mediaNode tells of a file: where it is for the next five minutes.
+// mediaNode describes a file, with its address for the next five minutes.
 func (s *Simulator) mediaNode(c *call) (any, *Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +260,7 @@ func (s *Simulator) mediaNode(c *call) (any, *Failure) {
 	return answer, nil
 }
 
-// serveMedia answers with the content of a file.
+// serveMedia sends the content of a file.
 func (s *Simulator) serveMedia(c *call) {
 	id := strings.TrimPrefix(c.r.URL.Path, "/_media/")
 	until := c.r.URL.Query().Get("ext")
@@ -310,7 +310,7 @@ func (s *Simulator) serveMedia(c *call) {
 	s.logCall(c, http.StatusOK)
 }
 
-// zeros are a stream of them.
+// zeros is an endless stream of zeros.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -327,7 +327,8 @@ var samples = map[string]struct{ mime, content string }{
 	"sticker":  {"image/webp", "RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00"},
 }
 
-// attach makes the file of a person's message, and returns what the message tells of it.
+// attach makes the file of a person's message, and returns its description for the
+// message.
 func (s *Simulator) attach(in *Inbound) map[string]any {
 	sample := samples[in.Type]
 	m := Media{MIME: in.MIME, Name: in.Filename, Content: in.File}
@@ -345,12 +346,13 @@ func (s *Simulator) attach(in *Inbound) map[string]any {
 	hash := sha256.Sum256(m.Content)
 	told := map[string]any{"id": added.ID, "mime_type": m.MIME, "sha256": base64.StdEncoding.EncodeToString(hash[:])}
 	if m.fault.size > 0 {
-		delete(told, "sha256") // it is not the hash of what comes
+		delete(told, "sha256") // the content will be different, so its hash is not known
 	}
 	return told
 }
 
-// checkMedia refuses a message whose file is not there, or is of another kind. s.mu is held.
+// checkMedia refuses a message whose file does not exist, or has another kind. The
+// caller holds s.mu.
 func (s *Simulator) checkMedia(m *message) *Failure {
 	if m.media == "" {
 		return nil

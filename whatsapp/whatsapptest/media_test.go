@@ -20,7 +20,7 @@ import (
 
 const uploads = "/v26.0/200300400500600/media"
 
-// upload posts a form with these fields, and a file of the type.
+// upload posts a form with these fields and a file of this type.
 func upload(t *testing.T, at, kind, content string, fields ...string) reply {
 	t.Helper()
 	var body bytes.Buffer
@@ -41,7 +41,7 @@ func upload(t *testing.T, at, kind, content string, fields ...string) reply {
 	return call(t, "POST", at+uploads, body.String(), "Content-Type", w.FormDataContentType())
 }
 
-// uploaded is the id of a file that is uploaded.
+// uploaded uploads a file and returns its id.
 func uploaded(t *testing.T, at, kind, content string) string {
 	t.Helper()
 	r := upload(t, at, kind, content, "messaging_product", "whatsapp", "type", kind)
@@ -52,7 +52,7 @@ func uploaded(t *testing.T, at, kind, content string) string {
 	return taken.ID
 }
 
-// about is what the simulator tells of a file.
+// about is the simulator's description of a file.
 type about struct {
 	URL      string
 	MIME     string `json:"mime_type"`
@@ -133,7 +133,8 @@ func TestUploads_refused(t *testing.T) {
 	}
 }
 
-// TestMedia_of_people: it is fetched by its id, for five minutes, with the token.
+// TestMedia_of_people: a person's file is fetched by its id, for five minutes, with the
+// token.
 func TestMedia_of_people(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1790000000, 0)
@@ -187,7 +188,7 @@ func TestMedia_faults(t *testing.T) {
 	const file = "0123456789"
 	for _, c := range []struct {
 		fault string
-		want  []string // what each try gets
+		want  []string // the result of each try
 	}{
 		{"", []string{file}},
 		{"fail:2", []string{"500", "500", file}},
@@ -226,7 +227,7 @@ func TestMedia_faults(t *testing.T) {
 	}
 }
 
-// fetched is what a try to fetch a file gets.
+// fetched returns the result of a try to fetch a file.
 func fetched(t *testing.T, at, id string) string {
 	t.Helper()
 	a, r := ask(t, at, id)
@@ -242,7 +243,7 @@ func fetched(t *testing.T, at, id string) string {
 	return string(r.body)
 }
 
-// TestEcho is like the fixture, to the key.
+// TestEcho: the webhook has exactly the keys of the fixture.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	in := newInbox(t)
@@ -280,7 +281,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestSends_of_words: what was accepted has what was sent.
+// TestSends_of_words: an accepted message has the content that was sent.
 func TestSends_of_words(t *testing.T) {
 	t.Parallel()
 	sim, at := start(t, whatsapptest.Config{})

@@ -16,7 +16,7 @@ type message struct {
 	to         string
 	recipient  string
 	kind       string
-	text       string // the body, or the caption
+	text       string // the body or the caption
 	buttons    []Button
 	media      string // the id of its file
 	filename   string
@@ -35,7 +35,7 @@ type component struct {
 	params  []Param
 }
 
-// An object is a JSON object, read key by key.
+// An object is a JSON object whose keys are read one by one.
 type object struct {
 	where string // its name in refusals
 	keys  map[string]any
@@ -111,7 +111,7 @@ func (o object) message() (*message, *Failure) {
 
 var messageTypes = []string{"template", "text", "interactive", "image", "video", "audio", "document", "sticker"}
 
-// envelope reads the fields of all messages.
+// envelope reads the fields that all messages have.
 func (o object) envelope(m *message) (fail *Failure) {
 	whom, fail := o.text("recipient_type", false)
 	if fail != nil {
@@ -340,7 +340,7 @@ func (o object) component() (c component, fail *Failure) {
 		c.index, fail = o.index()
 	case "limited_time_offer":
 		fail = o.only("type", "parameters")
-	case "carousel": // its cards are not checked
+	case "carousel": // the cards are not checked
 		return c, o.only("type", "cards")
 	default:
 		fail = refusal(100, "%s: type must be one of {HEADER, BODY, BUTTON, CAROUSEL, LIMITED_TIME_OFFER} - got %q", o.where, kind)
@@ -378,7 +378,8 @@ func (o object) index() (int, *Failure) {
 	return 0, refusal(100, "%s: index must be \"0\" to \"9\"", o.where)
 }
 
-// paramTypes are the types of parameters. The value's key is the type.
+// paramTypes are the types of parameters. A parameter's value is under the key of its
+// type.
 var paramTypes = []string{
 	"text", "currency", "date_time", "image", "video", "gif", "document", "location", "product", "payload", "coupon_code",
 	"action", "limited_time_offer",
@@ -413,7 +414,7 @@ func (o object) param(component string) (p Param, fail *Failure) {
 	return p, fail
 }
 
-// only refuses all keys but these.
+// only refuses all keys except these.
 func (o object) only(known ...string) *Failure {
 	var unknown []string
 	for key := range o.keys {

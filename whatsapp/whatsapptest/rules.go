@@ -18,29 +18,29 @@ const (
 	AcceptThenFailed   Kind = "accept_then_failed"   // 200, then failed with Code (131026)
 	AcceptHeld         Kind = "accept_held"          // 200 and held_for_quality_assessment; then failed, if there is a Code
 	Refuse             Kind = "refuse"               // Code, HTTP, Subcode, Details
-	RefuseRecipient    Kind = "refuse_recipient"     // Code (131026): where Meta tells later, 200 and failed, unless Sync
+	RefuseRecipient    Kind = "refuse_recipient"     // Code (131026), immediately if Sync is set; else 200 and then failed, for codes that Meta reports later
 	Throttle           Kind = "throttle"             // 130429, N times
 	PairThrottle       Kind = "pair_throttle"        // accept until the person's bucket is empty, then 131056
 	AuthError          Kind = "auth_error"           // Code (190/463) for every call, until ClearRules
-	AcceptLoseResponse Kind = "accept_lose_response" // accepted; connection closed before a byte of the answer
-	AcceptTruncate     Kind = "accept_truncate"      // accepted; 40 of 400 bytes of the answer
-	AcceptSlow         Kind = "accept_slow"          // accepted at once; answered after Delay
-	ResetBeforeRead    Kind = "reset_before_read"    // not accepted; reset with the body unread
-	ResetAfterRead     Kind = "reset_after_read"     // not accepted; reset with the body read
-	HTTP500HTML        Kind = "http_500_html"        // * a page
-	HTTP502Empty       Kind = "http_502_empty"       // * no body
+	AcceptLoseResponse Kind = "accept_lose_response" // accepted; the connection is closed before a byte of the response
+	AcceptTruncate     Kind = "accept_truncate"      // accepted; 40 of 400 bytes of the response
+	AcceptSlow         Kind = "accept_slow"          // accepted at once; the response comes after Delay
+	ResetBeforeRead    Kind = "reset_before_read"    // not accepted; reset before the body is read
+	ResetAfterRead     Kind = "reset_after_read"     // not accepted; reset after the body was read
+	HTTP500HTML        Kind = "http_500_html"        // * an HTML page
+	HTTP502Empty       Kind = "http_502_empty"       // * an empty body
 	HTTP503JSON        Kind = "http_503_json"        // * Code (2)
-	HTTP200Garbage     Kind = "http_200_garbage"     // * 200, but no JSON
-	HTTP200NoID        Kind = "http_200_no_id"       // * 200, but no wamid
-	Redirect307        Kind = "redirect_307"         // accepted, and redirected: a client that follows sends twice
+	HTTP200Garbage     Kind = "http_200_garbage"     // * 200, but not JSON
+	HTTP200NoID        Kind = "http_200_no_id"       // * 200, but without a wamid
+	Redirect307        Kind = "redirect_307"         // accepted, and redirected: a client that follows the redirect sends twice
 	StatusBefore       Kind = "status_before_response"
 	StatusDuplicate    Kind = "status_duplicate" // each status twice
 	StatusReorder      Kind = "status_reorder"   // read, delivered, sent; or Statuses
-	StatusForeign      Kind = "status_foreign"   // two more, of messages that were never sent
+	StatusForeign      Kind = "status_foreign"   // two more statuses, of messages that were never sent
 	StatusBatch        Kind = "status_batch"     // N in one webhook, over several entries and changes
 	BadSignature       Kind = "bad_signature"    // accept; the statuses are signed with another secret
 	NoSignature        Kind = "no_signature"     // accept; the statuses are not signed
-	OldSecret          Kind = "old_secret"       // accept; the statuses are signed with the secret before
+	OldSecret          Kind = "old_secret"       // accept; the statuses are signed with the previous secret
 )
 
 var kinds = []Kind{
@@ -50,7 +50,7 @@ var kinds = []Kind{
 	StatusBefore, StatusDuplicate, StatusReorder, StatusForeign, StatusBatch, BadSignature, NoSignature, OldSecret,
 }
 
-// An Outcome says what happens to a message. In JSON, a string is a Kind.
+// An Outcome is what happens to a message. In JSON, a string is a Kind.
 type Outcome struct {
 	Kind     Kind     `json:"kind"`
 	Code     int      `json:"code,omitempty"`
@@ -62,12 +62,12 @@ type Outcome struct {
 	Sync     bool     `json:"sync,omitempty"`
 	Statuses []string `json:"statuses,omitempty"` // instead of the usual ones; empty, not nil: none
 
-	// Delay is the time before the first status, or before the answer of accept_slow. In
+	// Delay is the time before the first status, or before the response of accept_slow. In
 	// JSON it is a string, such as "2s".
 	Delay time.Duration `json:"-"`
 }
 
-// UnmarshalJSON reads an outcome strictly.
+// UnmarshalJSON reads an outcome and refuses unknown keys.
 func (o *Outcome) UnmarshalJSON(b []byte) error {
 	type plain Outcome
 	var wire struct {
@@ -123,7 +123,7 @@ type Match struct {
 	Type     string  `json:"type,omitempty"` // of the message, such as text
 	Callback string  `json:"callback,omitempty"`
 	Next     int     `json:"next,omitempty"`  // only this many messages
-	Share    float64 `json:"share,omitempty"` // only this share of them: 0.01 is one in a hundred
+	Share    float64 `json:"share,omitempty"` // only this share of the messages: 0.01 is one in a hundred
 }
 
 // A Rule gives messages an outcome.
@@ -148,7 +148,7 @@ func (s *Simulator) AddRule(r Rule) {
 	s.rules = append(s.rules, &r)
 }
 
-// Rules returns the rules that are not used up.
+// Rules returns the rules that can still match.
 func (s *Simulator) Rules() []Rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,8 @@ func (m Match) fits(msg *message) bool {
 		(m.Callback == "" || m.Callback == msg.callback)
 }
 
-// decide returns the outcome of a message, and whether a rule gave it. s.mu is held.
+// decide returns the outcome of a message, and whether a rule gave it. The caller holds
+// s.mu.
 func (s *Simulator) decide(msg *message) (Outcome, bool) {
 	for _, r := range s.rules {
 		if !r.live() || !r.Match.fits(msg) || r.Match.Share > 0 && s.rand.Float64() >= r.Match.Share {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// postMessage accepts a message, or does what a rule says.
+// postMessage accepts a message, or applies the outcome of a rule.
 func (s *Simulator) postMessage(c *call) {
 	s.mu.Lock()
 	s.attempts++
@@ -56,7 +56,7 @@ func (s *Simulator) postMessage(c *call) {
 	s.play(c, snd, o)
 }
 
-// admits makes the checks that do not need the body.
+// admits makes the checks for which the body is not needed.
 func (s *Simulator) admits(c *call) *Failure {
 	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if _, ok := c.r.Header[header]; ok {
@@ -93,11 +93,12 @@ func (s *Simulator) take(m *message) (Send, Outcome, *Failure) {
 	return snd, o, nil
 }
 
-// later are the codes about a person that Meta reports after it accepted the message.
+// later are the codes about a person that Meta reports only after it has accepted the
+// message.
 var later = []int{131026, 131047, 131049, 131050, 130472, 131042}
 
-// refuse returns the failure of an outcome, or nil if the outcome is no refusal. It sets
-// default codes. s.mu is held.
+// refuse returns the failure of an outcome, or nil if the outcome is not a refusal. It
+// sets default codes. The caller holds s.mu.
 func (s *Simulator) refuse(m *message, o *Outcome) *Failure {
 	switch o.Kind {
 	case AcceptThenFailed, RefuseRecipient:
@@ -158,7 +159,7 @@ func (s *Simulator) sendOf(m *message, o Outcome) Send {
 	return snd
 }
 
-// wamid makes an id that is unique among all simulators. s.mu is held.
+// wamid returns an id that is unique among all simulators. The caller holds s.mu.
 func (s *Simulator) wamid() string {
 	s.made++
 	b := binary.BigEndian.AppendUint32(nil, uint32(s.made))
@@ -176,7 +177,7 @@ func (s *Simulator) record(m *message, snd Send) {
 	}
 }
 
-// receipt is the answer to an accepted message.
+// receipt returns the response for an accepted message.
 func (s *Simulator) receipt(snd Send, o Outcome) map[string]any {
 	contact := map[string]any{"input": snd.To, "wa_id": snd.WaID}
 	if snd.Recipient != "" {
@@ -196,7 +197,7 @@ func (s *Simulator) receipt(snd Send, o Outcome) map[string]any {
 	return map[string]any{"messaging_product": "whatsapp", "contacts": []any{contact}, "messages": messages}
 }
 
-// play answers, and posts the statuses of an accepted message.
+// play sends the response, and posts the statuses of an accepted message.
 func (s *Simulator) play(c *call, snd Send, o Outcome) {
 	if o.accepts() {
 		if told := s.tell(snd, o); o.Kind == StatusBefore {
@@ -235,7 +236,7 @@ func (s *Simulator) play(c *call, snd Send, o Outcome) {
 	}
 }
 
-// redirect redirects the call to the previous version, which would accept it again.
+// redirect redirects the call to the previous API version, which would accept it again.
 func (s *Simulator) redirect(c *call) {
 	to := *c.r.URL
 	n, _ := strconv.Atoi(strings.TrimSuffix(c.version[1:], ".0"))
@@ -244,7 +245,7 @@ func (s *Simulator) redirect(c *call) {
 	s.raw(c, http.StatusTemporaryRedirect, "", "")
 }
 
-// raw writes an answer that Graph itself would not write.
+// raw writes a response that Graph itself would not send.
 func (s *Simulator) raw(c *call, status int, kind, body string) {
 	s.head(c)
 	c.w.Header()["Content-Type"] = nil // so that net/http does not guess one
@@ -256,7 +257,8 @@ func (s *Simulator) raw(c *call, status int, kind, body string) {
 	s.logCall(c, status)
 }
 
-// wait delays the answer until the client leaves or Close begins.
+// wait delays the response until the time is over, the client disconnects, or Close
+// begins.
 func (s *Simulator) wait(c *call, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -272,7 +274,7 @@ func (s *Simulator) cut(c *call, last []byte, reset bool) {
 	s.logCall(c, "cut")
 	conn, _, err := http.NewResponseController(c.w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // HTTP/2 ends the stream alone
+		panic(http.ErrAbortHandler) // HTTP/2 only ends the stream
 	}
 	defer conn.Close()
 	_, _ = conn.Write(last)
@@ -300,8 +302,8 @@ func (o Outcome) statuses() []string {
 	return []string{"sent", "delivered", "read"}
 }
 
-// tell posts the statuses of an accepted message. It returns the webhooks that it has
-// already started.
+// tell posts the statuses of an accepted message. It returns the webhooks that are
+// already being posted.
 func (s *Simulator) tell(snd Send, o Outcome) (told []*Delivery) {
 	bodies := s.bodies(snd, o)
 	post := func(body []byte) *Delivery {
@@ -367,7 +369,8 @@ func (s *Simulator) bodies(snd Send, o Outcome) (bodies [][]byte) {
 	return bodies
 }
 
-// foreign is a message that another program sent. Every second one has callback data.
+// foreign returns a message that another program has sent. Every second one has callback
+// data.
 func (s *Simulator) foreign(i int) Send {
 	snd := Send{ID: s.wamid(), To: "+905320000000", WaID: "905320000000", Type: "text", At: s.c.Now(), category: "service"}
 	if i%2 == 0 {
@@ -376,8 +379,8 @@ func (s *Simulator) foreign(i int) Send {
 	return snd
 }
 
-// batch returns one webhook with N statuses: first the message's own, then foreign ones,
-// with two statuses in a change and two changes in an entry.
+// batch returns one webhook with N statuses: first the message's own statuses, then
+// foreign ones. A change has two statuses, and an entry has two changes.
 func (s *Simulator) batch(snd Send, own []string, o Outcome) []byte {
 	var entries, changes []map[string]any
 	var now []any
@@ -401,8 +404,8 @@ func (s *Simulator) batch(snd Send, own []string, o Outcome) []byte {
 	return envelope(entries...)
 }
 
-// statusChange is a change with statuses. It has their contact, unless a status is a
-// failure.
+// statusChange returns a change with statuses. It has the recipient's contact, unless a
+// status is a failure.
 func (s *Simulator) statusChange(snd Send, statuses ...any) map[string]any {
 	value := s.value()
 	value["statuses"] = statuses
@@ -413,7 +416,7 @@ func (s *Simulator) statusChange(snd Send, statuses ...any) map[string]any {
 	return change("messages", value)
 }
 
-// addressee returns the recipient's user id. s.mu is held.
+// addressee returns the recipient's user id. The caller holds s.mu.
 func (s *Simulator) addressee(snd Send) string {
 	if snd.Recipient != "" {
 		return snd.Recipient
@@ -421,10 +424,11 @@ func (s *Simulator) addressee(snd Send) string {
 	return s.userID(snd.WaID)
 }
 
-// ranks are the order of a message's statuses.
+// ranks gives the order of a message's statuses.
 var ranks = map[string]int{"sent": 1, "delivered": 2, "read": 3, "failed": 2}
 
-// status is one status of a message, among all that it goes through.
+// status returns one status of a message. all are the statuses that the message will
+// have.
 func (s *Simulator) status(snd Send, status string, o Outcome, all []string) map[string]any {
 	at := snd.At.Add(time.Duration(ranks[status]) * s.c.StatusDelay)
 	st := map[string]any{"id": snd.ID, "status": status, "timestamp": seconds(at)}
@@ -468,5 +472,5 @@ func conversation(snd Send, status string) map[string]any {
 	return c
 }
 
-// seconds is the form of times in messages and statuses.
+// seconds formats a time as in messages and statuses.
 func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

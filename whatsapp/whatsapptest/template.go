@@ -14,7 +14,7 @@ import (
 //go:embed testdata/templates_page*.json testdata/phone_number.json testdata/debug_token.json
 var testdata embed.FS
 
-// A Template is a template as in the list: a JSON object.
+// A Template is a template in the form of the list: a JSON object.
 type Template map[string]any
 
 func (t Template) text(key string) string {
@@ -28,7 +28,7 @@ func Library() []Template {
 	for page := range 3 {
 		f, err := testdata.Open(fmt.Sprintf("testdata/templates_page%d.json", page+1))
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // it is embedded in the program
 		}
 		more, err := ReadTemplates(f)
 		if err != nil {
@@ -66,7 +66,7 @@ func ReadTemplates(r io.Reader) ([]Template, error) {
 	return page.Data, nil
 }
 
-// numbers decodes JSON and keeps the spelling of numbers.
+// numbers decodes JSON and keeps numbers as they are written.
 func numbers(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -104,7 +104,8 @@ func (s *Simulator) SetTemplates(list []Template) {
 	}
 }
 
-// asRead returns the template as if it was read from JSON, however a test built it.
+// asRead returns a template in the form that decoding JSON gives, whatever Go types a
+// test has used.
 func asRead(t Template) Template {
 	b, err := json.Marshal(t)
 	if err == nil {
@@ -122,7 +123,7 @@ func (s *Simulator) newTemplateID() string {
 	return fmt.Sprint(910000000000000 + s.made)
 }
 
-// find returns the index of a template, or -1. s.mu is held.
+// find returns the index of a template, or -1. The caller holds s.mu.
 func (s *Simulator) find(name, language string) int {
 	return slices.IndexFunc(s.templates, func(t Template) bool { return t.text("name") == name && t.text("language") == language })
 }
@@ -135,12 +136,12 @@ type TemplatePatch struct {
 	Quality    string           `json:"quality,omitempty"`
 	Components []map[string]any `json:"components,omitempty"`
 
-	Quiet        bool `json:"quiet,omitempty"`         // no webhook reports it
-	WebhookFirst bool `json:"webhook_first,omitempty"` // the webhook is answered before the list shows it
+	Quiet        bool `json:"quiet,omitempty"`         // no webhook is posted
+	WebhookFirst bool `json:"webhook_first,omitempty"` // the webhook is posted and answered before the list changes
 }
 
-// TemplateSet changes a template, and posts a webhook for each field that changed. The
-// status may also be one that only webhooks have, such as FLAGGED.
+// TemplateSet changes a template, and posts a webhook for each changed field. The status
+// may also be one that exists only in webhooks, such as FLAGGED.
 func (s *Simulator) TemplateSet(name, language string, p TemplatePatch) error {
 	s.mu.Lock()
 	i := s.find(name, language)
@@ -167,7 +168,7 @@ func (s *Simulator) TemplateSet(name, language string, p TemplatePatch) error {
 	return nil
 }
 
-// applied returns a copy of the template with the patch.
+// applied returns a copy of the template with the changes.
 func (p TemplatePatch) applied(t Template) Template {
 	t = maps.Clone(t)
 	switch p.Status {
@@ -215,7 +216,8 @@ func (s *Simulator) tellTemplate(before, after Template, p TemplatePatch) (told 
 	return told
 }
 
-// named returns the fields of a template in every webhook. Here the id is a number.
+// named returns the fields of a template that every webhook has. In webhooks, the id is
+// a number.
 func named(t Template) map[string]any {
 	id := any(t.text("id"))
 	if digits(t.text("id")) == id {
@@ -247,7 +249,8 @@ func quality(t Template) any {
 	return score["score"]
 }
 
-// elements returns the components as in a webhook, which has less than the list.
+// elements returns the components in the form of a webhook, which has less than the
+// list.
 func elements(t Template) map[string]any {
 	value := map[string]any{}
 	for _, c := range t.components() {
@@ -295,8 +298,7 @@ func (s *Simulator) TemplateDelete(name, language string) error {
 	return nil
 }
 
-// TemplateRecreate deletes a template and creates it again, with a new id, which it
-// returns.
+// TemplateRecreate deletes a template and creates it again. It returns the new id.
 func (s *Simulator) TemplateRecreate(name, language string) (string, error) {
 	s.mu.Lock()
 	i := s.find(name, language)

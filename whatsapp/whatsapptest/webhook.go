@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	atOnce = 64   // webhooks that are posted at a time
-	kept   = 1000 // deliveries that Deliveries remembers
+	atOnce = 64   // how many webhooks are posted at a time
+	kept   = 1000 // how many deliveries are remembered
 )
 
 func webhookClient() *http.Client {
@@ -33,7 +33,7 @@ func webhookClient() *http.Client {
 	}
 }
 
-// Sign returns the X-Hub-Signature-256 header of a webhook with this very body.
+// Sign returns the header X-Hub-Signature-256 for a webhook with this body.
 func Sign(secret string, body []byte) string { return "sha256=" + sum(secret, body) }
 
 func sum(secret string, message []byte) string {
@@ -68,11 +68,11 @@ func Escape(plain []byte) []byte {
 	return out
 }
 
-// A Delivery is a webhook and its posts.
+// A Delivery is a webhook and its tries.
 type Delivery struct {
 	ID    string // of the message that it reports on, if any
-	Media string // the id of that message's file, if any
-	Body  []byte // byte for byte as posted
+	Media string // the id of this message's file, if any
+	Body  []byte // the bytes that are posted
 
 	signature string
 	done      chan struct{}
@@ -81,7 +81,7 @@ type Delivery struct {
 }
 
 // Wait waits until the webhook is accepted or given up, and returns the last status: 200
-// if it was accepted, 0 if there was no answer or no URL.
+// if it was accepted, 0 if there was no response or no URL.
 func (d *Delivery) Wait() int {
 	<-d.done
 	if answers := d.Answers(); len(answers) > 0 {
@@ -90,7 +90,7 @@ func (d *Delivery) Wait() int {
 	return 0
 }
 
-// Answers returns the status of each try so far, 0 for a try without an answer.
+// Answers returns the status of each try so far, 0 for a try without a response.
 func (d *Delivery) Answers() []int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Simulator) Deliveries() []*Delivery {
 	return slices.Clone(s.deliveries)
 }
 
-// Deliver signs these bytes and posts them. While the answer is not 200, it posts them
+// Deliver signs these bytes and posts them. While the response is not 200, it posts them
 // again after each of the delays.
 func (s *Simulator) Deliver(body []byte) *Delivery {
 	return s.deliver(&Delivery{Body: body}, s.settings().Signing)
@@ -171,7 +171,7 @@ func (s *Simulator) signature(body []byte, signing Signing) string {
 	}
 }
 
-// try posts the webhook, and tells whether it was accepted.
+// try posts the webhook once, and tells whether it was accepted.
 func (s *Simulator) try(d *Delivery, target string) bool {
 	select {
 	case s.posts <- struct{}{}:

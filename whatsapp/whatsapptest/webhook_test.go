@@ -58,7 +58,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// play starts a simulator with an inbox, and posts a message with this outcome.
+// play starts a simulator with an inbox, and posts a message that gets this outcome.
 func play(t *testing.T, o whatsapptest.Outcome, set whatsapptest.Settings, body string) ([]post, *whatsapptest.Simulator) {
 	t.Helper()
 	in := newInbox(t)
@@ -68,7 +68,7 @@ func play(t *testing.T, o whatsapptest.Outcome, set whatsapptest.Settings, body 
 	}
 	call(t, "POST", at+messages, body)
 	in.settled(t, sim)
-	var posts []post // in the order of their beginning: they overtake each other
+	var posts []post // in the order of their start, because webhooks overtake each other
 	for _, d := range sim.Deliveries() {
 		posts = append(posts, post{body: d.Body})
 	}
@@ -269,7 +269,7 @@ func TestClose_delivers_what_is_due_and_drops_what_is_not(t *testing.T) {
 	}
 }
 
-// TestInbound_is_like_the_fixtures, to the key.
+// TestInbound_is_like_the_fixtures: webhooks have exactly the keys of the fixtures.
 func TestInbound_is_like_the_fixtures(t *testing.T) {
 	t.Parallel()
 	type In = whatsapptest.Inbound
@@ -325,7 +325,7 @@ func TestInbound_of_every_type(t *testing.T) {
 	}
 }
 
-// TestAccount_is_like_the_fixtures: what people and Meta change.
+// TestAccount_is_like_the_fixtures: changes by people and by Meta.
 func TestAccount_is_like_the_fixtures(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1790000100, 0)
@@ -372,7 +372,7 @@ func TestAccount_is_like_the_fixtures(t *testing.T) {
 		at(tc.at)
 		d := tc.do()
 		want := fixture(t, "webhook_"+tc.name)
-		// What is told in words, and what counts from now, may differ.
+		// Texts in words, and times from now on, may differ.
 		got := strings.NewReplacer(
 			"User id has been updated.", `User id for Ay\u015fe Y\u0131lmaz has been updated.`,
 			fmt.Sprint(now.AddDate(0, 0, 7).Unix()), "1790600000",
@@ -408,7 +408,8 @@ func messageOf(t *testing.T, body []byte) map[string]any {
 	return b.Entry[0].Changes[0].Value.Messages[0]
 }
 
-// TestStatuses_are_like_the_fixtures, but for ids, times and the address.
+// TestStatuses_are_like_the_fixtures: they are equal except for ids, times and the
+// address.
 func TestStatuses_are_like_the_fixtures(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1790000000, 0)
@@ -416,7 +417,7 @@ func TestStatuses_are_like_the_fixtures(t *testing.T) {
 	sim, at := start(t, whatsapptest.Config{WebhookURL: in.url, Now: func() time.Time { return now }, StatusDelay: time.Millisecond})
 	sim.Inbound(whatsapptest.Inbound{From: "905321112233", Name: "Ayşe Yılmaz"}).Wait()
 	sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Callback: "failing"}, Outcome: whatsapptest.Outcome{Kind: whatsapptest.AcceptThenFailed}})
-	// Pricing comes with one of sent and delivered, so each has its own message.
+	// Only one of sent and delivered has pricing, so each has its own message.
 	for _, words := range [][]string{{"sent"}, {"delivered", "read"}} {
 		sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Next: 1}, Outcome: whatsapptest.Outcome{Kind: whatsapptest.Accept, Statuses: words}})
 		call(t, "POST", at+messages, fixture(t, "send_positional"))

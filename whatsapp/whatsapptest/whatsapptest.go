@@ -1,6 +1,6 @@
 // Package whatsapptest simulates the WhatsApp Business Cloud API on a port: the Graph
-// calls, the webhooks, and the failures of both. It shares no code with the client that
-// it tests, so that both can't contain the same mistake.
+// calls, the webhooks, and the failures of both. It shares no code with the client under
+// test, so that both can't contain the same mistake.
 //
 //	whatsapptest.go  Config, Settings, what was accepted
 //	graph.go         the Graph API: who may call, which object, which page
@@ -45,15 +45,16 @@
 //	POST   /_sim/restriction                {"type":"RESTRICTED_BIZ_INITIATED_MESSAGING"}
 //	POST   /_sim/quality                    {"event":"THROUGHPUT_UPGRADE","limit":"TIER_UNLIMITED"}
 //
-// Messages are checked in this order, and the first check that fails is the answer:
+// Messages are checked in this order, and the first check that fails gives the response:
 // token (190), object (100/33), JSON (100), messaging_product (100), type and shape
-// (100), recipient (131009, 131021, 131062, 131030), throttles (130429, 131056), an
-// immediate closed window (131047), file (100, 131053), template (132001, 132015, 132016),
-// parameters (names 100, count 132000, text 132018, missing 131008, format 132012, length
-// 132005). Then the rules apply. A Simulator is safe for concurrent use.
+// (100), recipient (131009, 131021, 131062, 131030), throttles (130429, 131056), a
+// closed window that is refused at once (131047), file (100, 131053), template (132001,
+// 132015, 132016), parameters (names 100, count 132000, text 132018, missing 131008,
+// format 132012, length 132005). Then the rules apply. A Simulator is safe for
+// concurrent use.
 //
-// A file is fetched by its id: the answer has an address under /_media/, which works for
-// five minutes and with the token. Uploads are kept for 30 days.
+// A file is fetched by its id. The response has an address under /_media/, which works
+// for five minutes and only with the token. Uploads are kept for 30 days.
 package whatsapptest
 
 import (
@@ -67,45 +68,45 @@ import (
 	"time"
 )
 
-// Config has the ids and secrets of the simulated account. The zero value of a field means
-// its default.
+// Config has the ids and secrets of the simulated account. A field with the zero value
+// gets its default.
 type Config struct {
 	Token         string // EAATESTTOKEN
 	AppID         string // 400500600700800
 	AppSecret     string // app-secret-for-tests
-	OldSecret     string // signs webhooks for old_secret
+	OldSecret     string // signs webhooks of the outcome old_secret
 	BusinessID    string // the WABA, 100200300400500
 	PhoneNumberID string // 200300400500600
 	DisplayNumber string // the sender's digits, 902125550101
 
 	WebhookURL  string          // for webhooks; empty: none are posted
-	VerifyToken string          // of the handshake, verify-me
-	MediaURL    string          // where files are; default: where the call came to
-	StatusDelay time.Duration   // from one status to the next, 20 ms
-	RetryDelays []time.Duration // of a webhook that was not accepted; 50 ms, 200 ms, 1 s
+	VerifyToken string          // for the handshake; verify-me
+	MediaURL    string          // the address of files; default: the host that was called
+	StatusDelay time.Duration   // between two statuses; 20 ms
+	RetryDelays []time.Duration // before each new try of a webhook that was not accepted; 50 ms, 200 ms, 1 s
 
 	Templates []Template       // the library; 18 of all kinds
 	Now       func() time.Time // the clock of timestamps and limits, not of delays
-	Seed      uint64           // of Match.Share
+	Seed      uint64           // for Match.Share
 	Log       *slog.Logger     // one line for each call; default: none
 
 	Settings Settings // at the start
 }
 
-// Settings control how the simulator behaves; see Configure.
+// Settings control how the simulator behaves (see Configure).
 type Settings struct {
-	WebhookVersion  int      `json:"webhook_version"`  // Graph version of the payloads, 26; to 23 with conversation
+	WebhookVersion  int      `json:"webhook_version"`  // the Graph version of the payloads, 26; up to 23, payloads have a conversation
 	HideUserIDs     bool     `json:"hide_user_ids"`    // no user ids anywhere, no contacts in statuses
-	CountryRewrites bool     `json:"country_rewrites"` // wa_id drops the Brazilian 9, gains the Mexican 1
-	PairLimit       bool     `json:"pair_limit"`       // 131056 after PairBurst messages to a person, one more each 6 s
+	CountryRewrites bool     `json:"country_rewrites"` // wa_id drops the Brazilian 9, and adds the Mexican 1
+	PairLimit       bool     `json:"pair_limit"`       // 131056 after PairBurst messages to a person; then one more every 6 s
 	PairBurst       int      `json:"pair_burst"`       // 45
 	PerSecond       int      `json:"per_second"`       // 130429 above it; 0: no limit
 	Window          Window   `json:"window"`           // how text outside the 24 hours is refused
-	Recipients      []string `json:"recipients"`       // a test number reaches only these (131030); none: everybody
+	Recipients      []string `json:"recipients"`       // a test number reaches only these (131030); empty: everybody
 	RequireProof    bool     `json:"require_proof"`    // "Require App Secret" is on
-	Unsubscribed    bool     `json:"unsubscribed"`     // the app gets no webhooks until it subscribes
+	Unsubscribed    bool     `json:"unsubscribed"`     // the app gets no webhooks before it subscribes
 	Signing         Signing  `json:"signing"`          // how webhooks are signed
-	Usage           int      `json:"usage"`            // percent, in the usage headers
+	Usage           int      `json:"usage"`            // a percentage, in the usage headers
 	RegainMinutes   int      `json:"regain_minutes"`   // until calls are allowed again, in the usage headers
 	Paging          Paging   `json:"paging"`           // faults of the list of templates
 	Fault           *Failure `json:"fault"`            // refuses every call
@@ -115,10 +116,11 @@ type Settings struct {
 	TokenInfo       Template `json:"token"`            // fields of debug_token that differ
 }
 
-// A Window is how a message that is no template, outside the customer service window is refused.
+// A Window is how a free message outside the customer service window is refused. A free
+// message is one without a template.
 type Window string
 
-// The ways to refuse it.
+// The ways to refuse a free message.
 const (
 	WindowAsync Window = ""     // 200, then failed with 131047
 	WindowSync  Window = "sync" // 400 with 131047
@@ -136,19 +138,19 @@ const (
 	SignedBefore Signing = "old_secret"
 )
 
-// Paging has faults of the list of templates. The first page is 1.
+// Paging has faults of the list of templates. Pages are counted from 1.
 type Paging struct {
 	Size       int  `json:"size"`         // the greatest number on a page
 	EmptyPage  int  `json:"empty_page"`   // this page is empty, and more pages follow
-	Loop       bool `json:"loop"`         // the second page names itself as the next one
+	Loop       bool `json:"loop"`         // the second page links to itself as the next page
 	FailOnPage int  `json:"fail_on_page"` // this page is refused with 503
 }
 
 // A Send is a message that was accepted.
 type Send struct {
 	ID         string    `json:"wamid"`
-	To         string    `json:"to,omitempty"`        // as given
-	Recipient  string    `json:"recipient,omitempty"` // a user id, if there was no To
+	To         string    `json:"to,omitempty"`        // as in the request
+	Recipient  string    `json:"recipient,omitempty"` // a user id, if To is empty
 	WaID       string    `json:"wa_id,omitempty"`
 	Type       string    `json:"type"`
 	Template   string    `json:"template,omitempty"`
@@ -158,12 +160,12 @@ type Send struct {
 	Buttons    []Button  `json:"buttons,omitempty"`
 	Media      string    `json:"media,omitempty"` // the id of its file
 	Filename   string    `json:"filename,omitempty"`
-	Quoted     string    `json:"quoted,omitempty"`   // the wamid of its context
+	Quoted     string    `json:"quoted,omitempty"`   // the wamid of the quoted message
 	Callback   string    `json:"callback,omitempty"` // biz_opaque_callback_data
 	Outcome    Kind      `json:"outcome"`
 	At         time.Time `json:"at"`
 
-	category string // of the template
+	category string // the template's category
 }
 
 // A Button is a reply button.
@@ -179,15 +181,15 @@ type Param struct {
 	Type      string `json:"type"`
 	Text      string `json:"text,omitempty"`
 
-	named bool // it had a name, perhaps an empty one
+	named bool // the parameter has a name, perhaps an empty one
 }
 
-// A Simulator plays the provider. New makes one.
+// A Simulator simulates the provider. New makes one.
 type Simulator struct {
 	c       Config
 	client  *http.Client
 	control http.Handler
-	posts   chan struct{} // has an element for each webhook under way
+	posts   chan struct{} // has an element for each webhook that is being posted
 	closing chan struct{} // closed when Close begins
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -201,16 +203,16 @@ type Simulator struct {
 	reads       []ReadReceipt
 	accepted    map[string]int // by callback id
 	attempts    int
-	made        int                  // ids so far
-	rand        *rand.Rand           // of Share
+	made        int                  // how many ids were made
+	rand        *rand.Rand           // for Share
 	pairs       map[string]*bucket   // by digits
 	throughput  bucket               //
 	lastInbound map[string]time.Time // by digits or user id
 	names       map[string]string    // by digits or user id
-	userIDs     map[string]string    // by digits, if not the usual one
+	userIDs     map[string]string    // by digits, if it is not the usual id
 	deliveries  []*Delivery          // the last ones
-	pending     int                  // goroutines at work
-	idle        chan struct{}        // closed when there are none
+	pending     int                  // running goroutines
+	idle        chan struct{}        // closed when no goroutine is running
 	closed      bool
 }
 
@@ -276,7 +278,7 @@ func (s *Simulator) settings() Settings {
 	return s.set
 }
 
-// SetWebhook sets the URL for webhooks; if it is empty, none are posted.
+// SetWebhook sets the URL for webhooks. If it is empty, no webhooks are posted.
 func (s *Simulator) SetWebhook(url, verifyToken string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,8 +301,8 @@ func (s *Simulator) Sends() []Send {
 	return slices.Clone(s.sends)
 }
 
-// Accepted returns how many accepted messages had the callback id: one, if the message was
-// sent exactly once.
+// Accepted returns how many accepted messages had this callback id. It is one if the
+// message was sent exactly once.
 func (s *Simulator) Accepted(callback string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +337,7 @@ func (s *Simulator) Attempts() int {
 	return s.attempts
 }
 
-// Settle waits until no status and no webhook is under way.
+// Settle waits until no status is due and no webhook is being posted.
 func (s *Simulator) Settle(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -352,8 +354,8 @@ func (s *Simulator) Settle(ctx context.Context) error {
 	}
 }
 
-// Close ends slow answers, and waits up to five seconds for the webhooks that are under way
-// or due within a second. Later webhooks are not posted.
+// Close ends slow responses. It waits up to five seconds for webhooks that are being
+// posted, or are due within a second. Later webhooks are not posted.
 func (s *Simulator) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -397,7 +399,7 @@ func (s *Simulator) begin(do func()) {
 	}()
 }
 
-// pause waits, and tells whether to go on: not if Close has begun and the wait is long.
+// pause waits. It returns false if Close has begun and the wait is too long.
 func (s *Simulator) pause(d time.Duration) bool {
 	if d <= 0 {
 		return s.ctx.Err() == nil

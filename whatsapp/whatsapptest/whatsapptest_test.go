@@ -25,7 +25,7 @@ const (
 	library  = "/v26.0/100200300400500/message_templates"
 )
 
-// start puts a simulator on a port. Its statuses come fast.
+// start starts a simulator on a port. Its statuses come fast.
 func start(t *testing.T, c whatsapptest.Config) (*whatsapptest.Simulator, string) {
 	t.Helper()
 	if c.StatusDelay == 0 {
@@ -41,7 +41,7 @@ func start(t *testing.T, c whatsapptest.Config) (*whatsapptest.Simulator, string
 	return sim, server.URL
 }
 
-// A reply is an answer as a client sees it.
+// A reply is a response as a client sees it.
 type reply struct {
 	status int
 	header http.Header
@@ -58,7 +58,8 @@ func (r reply) code(t *testing.T) int {
 	return e.Error.Code
 }
 
-// call does one with a client that reuses no connection and follows no redirect.
+// call makes one request. The client does not reuse connections and does not follow
+// redirects.
 func call(t *testing.T, method, url, body string, headers ...string) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -106,7 +107,7 @@ func same(t *testing.T, got, want []byte) {
 	}
 }
 
-// template is a message with that template; components may be empty.
+// template returns a message with a template. components may be empty.
 func template(name, language, components string) string {
 	if components != "" {
 		components = `,"components":` + components
@@ -115,7 +116,8 @@ func template(name, language, components string) string {
 		`"template":{"name":%q,"language":{"code":%q}%s}}`, name, language, components)
 }
 
-// order is order_update with these texts in its body, and A-17 in its header.
+// order returns a message with order_update, these texts in its body, and A-17 in its
+// header.
 func order(texts ...string) string {
 	var params []map[string]string
 	for _, text := range texts {
@@ -125,7 +127,7 @@ func order(texts ...string) string {
 	return template("order_update", "en_US", `[{"type":"header","parameters":[{"type":"text","text":"A-17"}]},{"type":"body","parameters":`+string(b)+`}]`)
 }
 
-// ready is siparis_hazir with these parameters in its body.
+// ready returns a message with siparis_hazir and these parameters in its body.
 func ready(params string) string {
 	return template("siparis_hazir", "tr",
 		`[{"type":"HEADER","parameters":[{"type":"text","parameter_name":"musteri_adi","text":"Ayşe"}]},{"type":"body","parameters":`+params+`}]`)
@@ -176,7 +178,7 @@ func TestSend_marks_read(t *testing.T) {
 	}
 }
 
-// with replaces the first part of a message that names a key.
+// with replaces a part of a message. It fails if the message does not contain the part.
 func with(body, old, replacement string) string {
 	if !strings.Contains(body, old) {
 		panic(body + " has no " + old)
@@ -289,7 +291,7 @@ func TestSend_refuses(t *testing.T) {
 		{"image in the body", with(good, `{"text":"Ann","type":"text"}`, `{"type":"image","image":{}}`), 400, 132012, "received IMAGE"},
 		{"button of another type", button("quick_reply", `0`, `{"type":"payload","payload":"x"}`), 400, 132012, "Url"},
 		{"header too long", with(good, `"text":"A-17"}]},{"type":"body"`, `"text":"`+strings.Repeat("ş", 50)+`"}]},{"type":"body"`), 400, 132005, "header"},
-		{"body too long", order(strings.Repeat("ş", 500), "A-17", "Friday"), 400, 132005, "body"}, // {{1}} is there twice
+		{"body too long", order(strings.Repeat("ş", 500), "A-17", "Friday"), 400, 132005, "body"}, // the template has {{1}} twice
 
 		{"as it should be", good, 200, 0, ""},
 		{"with policy and context", with(with(good, `{"code"`, `{"policy":"deterministic","code"`), `"to"`, `"context":{"message_id":"wamid.1"},"recipient_type":"individual","to"`), 200, 0, ""},
@@ -322,8 +324,9 @@ func details(body []byte) string {
 	return e.Error.Data.Details
 }
 
-// TestSend_checks_in_order repairs a message that has everything wrong, one thing after
-// the other, and sees the codes in the order that the package promises.
+// TestSend_checks_in_order begins with a message in which everything is wrong, and
+// repairs one fault after the other. The codes must come in the order that the package
+// documents.
 func TestSend_checks_in_order(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1790000000, 0)
@@ -343,7 +346,7 @@ func TestSend_checks_in_order(t *testing.T) {
 	}{
 		{190, func() { token = "EAATESTTOKEN" }},
 		{100, func() { phone = "200300400500600" }},
-		{100, func() { body = "{" + body }}, // the product is next: first break the JSON
+		{100, func() { body = "{" + body }}, // the product is repaired next, so the JSON is broken first
 		{100, func() { body = body[1:] }},
 		{100, func() { body = with(body, `"sms"`, `"whatsapp"`) }},
 		{100, func() { body = with(body, `"type":"image"`, `"type":"template"`) }},
@@ -374,7 +377,7 @@ func TestSend_checks_in_order(t *testing.T) {
 	}
 }
 
-// TestFailures_are_worded as the fixtures are, but for the trace.
+// TestFailures_are_worded: failures are like the fixtures, except for the trace.
 func TestFailures_are_worded(t *testing.T) {
 	t.Parallel()
 	var want map[string]struct {
@@ -438,7 +441,7 @@ func TestFailures_are_worded(t *testing.T) {
 	}
 }
 
-// TestOutcomes sees every outcome as a plain client does.
+// TestOutcomes checks every outcome with a plain client.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	type O = whatsapptest.Outcome
@@ -507,7 +510,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestRedirect_doubles what a client sends that follows it.
+// TestRedirect_doubles: a client that follows the redirect sends twice.
 func TestRedirect_doubles(t *testing.T) {
 	t.Parallel()
 	sim, at := start(t, whatsapptest.Config{})
@@ -672,13 +675,13 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// An inbox takes webhooks.
+// An inbox receives webhooks.
 type inbox struct {
 	url string
 
 	mu     sync.Mutex
 	posts  []post
-	answer func(n int) int // the status of the n-th; none: 200
+	answer func(n int) int // the status for the n-th webhook; nil: 200
 }
 
 type post struct {
@@ -717,7 +720,7 @@ func (in *inbox) all() []post {
 	return append([]post(nil), in.posts...)
 }
 
-// settled returns all webhooks once no more are on their way.
+// settled returns all webhooks once none is being posted any more.
 func (in *inbox) settled(t *testing.T, sim *whatsapptest.Simulator) []post {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
@@ -728,7 +731,7 @@ func (in *inbox) settled(t *testing.T, sim *whatsapptest.Simulator) []post {
 	return in.all()
 }
 
-// statuses are the words of the statuses in webhooks, in their order.
+// statuses returns the words of the statuses in webhooks, in order.
 func statuses(t *testing.T, posts []post) (words []string, found []map[string]any) {
 	t.Helper()
 	for _, p := range posts {

@@ -1,4 +1,4 @@
-// Every page works without this script. It renews pages, and adds keys and dialogs.
+// Every page works without this script. It keeps pages up to date, and adds keys and dialogs.
 "use strict";
 
 const root = document.documentElement, page = document.body.dataset, store = localStorage;
@@ -18,12 +18,12 @@ function make(tag, className, text = "") {
 	return el;
 }
 
-// All HTML is this server's own.
+// All HTML comes from this server.
 const asIs = { createHTML: (html) => html };
 const policy = window.trustedTypes?.createPolicy("parley", asIs) ?? asIs;
 const read = async (answer) => new DOMParser().parseFromString(policy.createHTML(await answer.text()), "text/html").body;
 
-// ask fetches parts of a page: regions, or main.
+// ask fetches parts of a page: some regions, or main.
 let asking = 0;
 async function ask(url, part, options) {
 	asking++;

@@ -1,7 +1,7 @@
 // ---- Regions
 
-// A region has data-live: kinds of records, or single ones as kind:id. Regions that have
-// changed are fetched together: at once, then once a second, and not while hidden.
+// A region has data-live: kinds of records, or single records as kind:id. When records change,
+// their regions are fetched together: at once, then once a second, but not while the page is hidden.
 const regions = () => all("[data-live]");
 const stale = new Set(), etags = {}, titled = find("title");
 let fetching, fetched = 0, gone;
@@ -42,8 +42,8 @@ async function refresh() {
 	if (!signedOut) renew(again, wait);
 }
 
-// show makes a region look like fresh. The order of a list in use waits for its end, or
-// for the button.
+// show updates a region to fresh. While a list is in use, its order does not change; the new
+// order waits until the list is no longer in use, or until the button is clicked.
 function show(region, fresh, must) {
 	const had = active();
 	const next = region.contains(had) ? neighbours(had) : [];
@@ -78,20 +78,20 @@ function offer(region, count) {
 	button.textContent = count ? count + " new" : "Update";
 }
 
-// settle shows what waited in lists out of use.
+// settle shows the updates that waited, in lists that are no longer in use.
 const settle = () => regions().forEach((region) => region.waiting && show(region, region.waiting));
 for (const type of ["pointerout", "focusout"]) when(type, () => setTimeout(settle, 300));
 
 const inUse = (list) => list.contains(active()) || (matchMedia("(hover: hover)").matches && list.matches(":hover"));
 
-// What is in use is never touched.
+// Elements in use are never changed.
 const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") || (n.matches("textarea") && n.value) ||
 	(n === active() && n.matches("input, textarea, select")));
 
 function morph(from, to, waits) {
 	if (kept(from) || from.isEqualNode(to)) return;
 	if (from.nodeType !== 1) return void (from.data = to.data);
-	// A click just after a colleague's change was meant for what stood there before.
+	// A click within a second of a colleague's change was probably meant for the old state, so seen_ fields change later.
 	if (from.matches("[name^=seen_]")) {
 		const seen = () => (from.value = from.to.value);
 		from.to = to;
@@ -102,7 +102,7 @@ function morph(from, to, waits) {
 	children(from, to, waits);
 }
 
-// children gives from the children of to. They are found by id, or by place.
+// children gives from the children of to. Children are matched by id, or else by position.
 function children(from, to, waits) {
 	const ids = new Set(Array.from(to.children, (n) => n.id));
 	if (waits && from.matches("[data-order] :is(ol, ul, tbody)") && inUse(from)) return inPlace(from, to, ids, waits);
@@ -110,11 +110,11 @@ function children(from, to, waits) {
 	for (const n of [...from.children]) {
 		if (!n.id) continue;
 		if (ids.has(n.id)) mine.set(n.id, n);
-		else if (!kept(n)) n.remove(); // first, so that what stays need not move
+		else if (!kept(n)) n.remove(); // first, so that the remaining ones need not move
 	}
 	let at = from.firstChild;
 	for (const n of [...to.childNodes]) {
-		while (at?.id && !ids.has(at.id)) at = at.nextSibling; // it is kept
+		while (at?.id && !ids.has(at.id)) at = at.nextSibling; // it is in use, and stays
 		const same = n.id ? mine.get(n.id) : at && !at.id && at;
 		if (same?.nodeName !== n.nodeName) {
 			from.insertBefore(document.importNode(n, true), at);
@@ -131,7 +131,7 @@ function children(from, to, waits) {
 	}
 }
 
-// bring moves n before at; or others, as moving loses focus and selection.
+// bring moves n before at. If n has the focus or the selection, which a move would lose, it moves the nodes in between.
 function bring(n, at) {
 	const list = n.parentNode, selected = getSelection();
 	if (!n.contains(active()) && (selected.isCollapsed || !selected.containsNode(n, true))) return list.insertBefore(n, at);
@@ -143,7 +143,7 @@ function bring(n, at) {
 	}
 }
 
-// inPlace changes rows, and leaves their order.
+// inPlace updates rows without changing their order.
 function inPlace(list, to, ids, waits) {
 	const rows = new Map(Array.from(list.children, (n) => [n.id, n]));
 	for (const n of to.children) {
@@ -155,7 +155,7 @@ function inPlace(list, to, ids, waits) {
 
 // ---- The place in the inbox's list
 
-// It is kept by the rows that are seen: from page to page, and when the list changes.
+// The place is stored as the visible rows. It is restored on the next page, and when the list changes.
 const inbox = () => find("#list[data-place]"), pane = () => find(".list-pane");
 const scroller = () => (getComputedStyle(pane()).overflowY === "auto" ? pane() : document.scrollingElement);
 const top0 = () => Math.max(0, pane().getBoundingClientRect().top);
@@ -176,7 +176,7 @@ function keepPlace(list, { places = "[]", left, used } = sessionStorage) {
 		here?.scrollIntoView({ block: "nearest" });
 	};
 	back();
-	addEventListener("load", back); // after what the browser does for a fragment
+	addEventListener("load", back); // after the browser has scrolled to the fragment
 	if (visible(list) && active() === document.body) {
 		const row = here ? used && here : document.getElementById(left);
 		if (row) find("a", row).focus({ preventScroll: true, focusVisible: false });
@@ -193,7 +193,7 @@ if (inbox()) keepPlace(inbox());
 
 // ---- Focus
 
-// neighbours lists the ids of the rows after and before.
+// neighbours lists the ids of the rows after and before the given one.
 function neighbours(el) {
 	const row = el.closest("li, tr"), ids = [];
 	for (const side of ["next", "previous"]) for (let n = row; (n = n?.[side + "ElementSibling"]); ) ids.push(n.id);
@@ -207,7 +207,7 @@ function focusOn(el = find("#main")) {
 const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 48;
 const toEnd = (el) => el.scrollTo(0, el.scrollHeight);
 
-// threads shows the ends of threads, also when there is less room for them.
+// threads scrolls threads to their end, also when they get smaller.
 const threads = () => all("[data-thread]").forEach((el) => {
 	let ends = true;
 	toEnd(el);

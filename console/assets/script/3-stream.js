@@ -3,7 +3,7 @@
 let cursor = page.cursor ?? "", source, beat, signedOut;
 const tab = Math.random();
 const tabs = page.member && new BroadcastChannel("parley " + page.member);
-let recent = [], since = ""; // what the stream said after a cursor, for new tabs
+let recent = [], since = ""; // the stream's names after the cursor since, for new tabs
 
 function tell(message) {
 	tabs?.postMessage(message);
@@ -33,7 +33,7 @@ function listen() {
 	s.onerror = () => {
 		if (source !== s) return;
 		tell({ kind: "down" });
-		if (s.readyState < 2) return; // it tries again
+		if (s.readyState < 2) return; // the browser connects again
 		source = null;
 		setTimeout(listen, 3000 + Math.random() * 4000);
 		ask("/live", "live", { method: "HEAD" }).catch(() => 0); // 401: signed out
@@ -42,7 +42,7 @@ function listen() {
 
 let lost, away, asOf = new Date();
 function hear(m) {
-	if (m.kind === "hello") { // a new tab: what has it missed?
+	if (m.kind === "hello") { // a new tab: tell it what it has missed
 		if (!source || !since) return;
 		const names = recent.filter((e) => e.lastEventId > m.cursor).map((e) => e.data).join(" ");
 		return tabs.postMessage({ kind: m.cursor >= since ? "names" : "reset", to: m.from, cursor, names });
@@ -88,7 +88,7 @@ if (tabs) {
 		listen();
 		addEventListener("pagehide", () => free(source?.close()));
 	}));
-	else { // over plain HTTP: each visible tab has a stream
+	else { // over plain HTTP: each visible tab has its own stream
 		const turn = () => {
 			if (!document.hidden) return listen();
 			source?.close();

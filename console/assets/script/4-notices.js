@@ -1,6 +1,6 @@
 // ---- Toasts
 
-// A toast is above the page, in its flow: nothing lies under it.
+// A toast is above the page, in its flow, so it covers nothing.
 function toast(text, bad) {
 	const el = make("p", bad ? "toast bad" : "toast", text);
 	find("#toasts").append(el);
@@ -8,7 +8,7 @@ function toast(text, bad) {
 	el.scrollIntoView({ block: "nearest" });
 }
 
-// passing removes a toast; an error stays.
+// passing removes a toast after a while; an error stays.
 function passing(el) {
 	const close = make("button", "btn plain", "×"), gone = () => el.remove();
 	close.ariaLabel = "Dismiss";
@@ -22,7 +22,7 @@ for (const name of ["done", "of"]) here.searchParams.delete(name);
 if (here.hash.startsWith("#c-")) here.hash = "";
 history.replaceState(null, "", here);
 
-// counts says what data-status shows, once in 10 seconds.
+// counts announces the numbers in data-status, at most once in 10 seconds.
 const spoken = make("p", "hidden");
 spoken.role = "status";
 document.body.append(spoken);
@@ -163,7 +163,7 @@ when("click", (e) => {
 		e.preventDefault();
 		return void into(on("a").dataset.into, on("a").href);
 	}
-	if (on("a[href*='#c-']")) return void (on("a").hash = ""); // the script keeps the place itself
+	if (on("a[href*='#c-']")) return void (on("a").hash = ""); // the script restores the place itself
 	if (on("dialog [data-cancel]")) on("dialog").close();
 	else if (on("a[data-dialog]")) dialogOf(on("a").href);
 	else if (on("a[data-fill]")) fill(on("a").href).catch(() => (location = on("a").href));

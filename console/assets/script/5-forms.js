@@ -1,14 +1,14 @@
 // ---- Forms
 
-// into shows a part of the page anew, from a link or a form in it.
+// into updates a part of the page, from a link or a form in it.
 async function into(part, url, form) {
 	try {
 		const answer = await (form ? post(form, part) : ask(url, part));
 		if (answer.status > 499) throw answer;
 		const fresh = find("#" + part, await read(answer)), region = find("#" + part);
-		find("form[data-into]", region)?.remove(); // so that what is new is shown
+		find("form[data-into]", region)?.remove(); // removed, so that the new form is shown
 		show(region, fresh, true);
-		region.set = now(); // what was asked for before is old
+		region.set = now(); // older fetches of this region are out of date
 		if (!form) history.replaceState(null, "", url);
 		else if (answer.redirected) history.replaceState(null, "", answer.url.replace(/[?&]done=\w+/, ""));
 		focusOn(find("form[data-into] :is(input:not([type=hidden]), textarea, select)", region) ?? find(".edit", region) ?? undefined);
@@ -34,7 +34,7 @@ when("submit", (e) => {
 	form.dataset.busy = "yes";
 });
 
-// send sends a form with an idempotency key: tried again, it is still sent once.
+// send sends a form with an idempotency key. A second try does not send it twice.
 async function send(form, button) {
 	const state = find(".state", form) ?? form.appendChild(make("p", "state"));
 	const draft = mine + form.dataset.draft, text = form.elements.reply?.value, bubble = make("li", "bubble ours");
@@ -52,7 +52,7 @@ async function send(form, button) {
 		toEnd(find("[data-thread]"));
 	}
 	const box = form.closest("#panel"), sent = post(form, box ? "sending" : "main", button);
-	for (const el of form.elements) el.inert = el !== button; // the key stands for what is in them
+	for (const el of form.elements) el.inert = el !== button; // the key belongs to their values
 	try {
 		const answer = await sent;
 		if (answer.redirected) {
@@ -63,7 +63,7 @@ async function send(form, button) {
 		if (answer.status > 501 && !find("[data-send]", fresh)) throw answer;
 		if (box) return fillPanel(fresh);
 		find("#main").replaceChildren(...find("#main", fresh).childNodes);
-		if (find("#reply[data-keep]")) drop(draft); // it is in doubt
+		if (find("#reply[data-keep]")) drop(draft); // the outcome is in doubt
 		threads();
 		focusOn(find("#news, #summary") ?? undefined);
 	} catch {
@@ -75,7 +75,7 @@ async function send(form, button) {
 	}
 }
 
-// A form with data-preview renews that part.
+// While a form with data-preview changes, that part of the page is updated.
 let typing;
 when("input", ({ target }) => {
 	const form = target.closest("form[data-preview]");
@@ -84,7 +84,7 @@ when("input", ({ target }) => {
 	if (form) typing = setTimeout(async () => {
 		const part = form.dataset.preview, what = "#" + part;
 		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
-		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // which may be gone by now
+		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // it may be gone by now
 		if (fresh && region) show(region, fresh);
 		options(target, 0);
 	}, 250);
@@ -94,7 +94,7 @@ when("change", ({ target }) => target.form?.matches("[data-auto]") && target.for
 
 // ---- Replies
 
-// Drafts are of a member and a conversation, and kept for 30 days.
+// A draft belongs to a member and a conversation, and is kept for 30 days.
 const mine = "draft " + page.member + " ", drafts = (of) => Object.keys(store).filter((key) => key.startsWith(of));
 const drop = (key) => delete store[key];
 function saveDraft({ id, form, value }) {
@@ -109,7 +109,7 @@ if (reply) {
 	saveDraft(reply);
 }
 
-// What is seen counts as read.
+// Visible messages count as read.
 function markRead() {
 	const form = find("form[data-read]");
 	if (!form || form.dataset.busy || document.hidden || !atEnd(find("[data-thread]"))) return;
@@ -120,7 +120,7 @@ markRead();
 when("visibilitychange", () => markRead(renew([])));
 addEventListener("scroll", markRead, true);
 
-// fill takes over the text of a saved reply.
+// fill inserts the text of a saved reply.
 async function fill(href) {
 	const fresh = await read(await ask(href, "foot")), field = find("#f-reply");
 	shut();

@@ -48,7 +48,7 @@ when("keydown", (e) => {
 		const el = all(`[data-shortcut="${CSS.escape(key)}"]`).find(visible);
 		if (!el) {
 			if (key !== "/") return;
-			page.keys = "off"; // what is typed meanwhile is meant for the field
+			page.keys = "off"; // keys typed meanwhile are meant for the field
 			return (location = "/contacts#f-find");
 		}
 		el.focus();

@@ -1,7 +1,7 @@
 // ---- Comboboxes
 
-// A field with data-combo finds in the list with that id. Its links or buttons are the
-// options; options moves among them.
+// A field with data-combo searches the list with that id. The list's links or buttons are the
+// options. The function options moves among them.
 function options(field, step) {
 	const box = document.getElementById(field.dataset.combo);
 	if (!box) return;
@@ -25,7 +25,7 @@ function options(field, step) {
 
 const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
-// pick lists the options of a select that have what was typed: first those that begin with it.
+// pick lists the options of a select that contain the typed text. Those that begin with it come first.
 function pick(field) {
 	const select = find("select", field.form), typed = plain(field.value.trim()), at = (o) => plain(" " + o.text).indexOf(" " + typed) >>> 0;
 	const list = [...select.options].filter((o) => o.value && plain(o.text).includes(typed)).sort((a, b) => at(a) - at(b));
@@ -72,7 +72,7 @@ function openPanel() {
 	(find("#summary", box) ?? find("[autofocus]", box) ?? find("a, button", box))?.focus();
 }
 
-// closePanel keeps what was typed, for the next time.
+// closePanel hides the panel, and keeps the typed values for the next time.
 function closePanel() {
 	box.hidden = true;
 	focusOn(opener?.isConnected ? opener : find("[data-panel]") ?? undefined);

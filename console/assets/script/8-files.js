@@ -1,4 +1,4 @@
-// ---- Files of a reply: each is a message with a key of its own, sent one after the other
+// ---- Files of a reply: each file is a message with its own key; they are sent one after the other
 
 const mostFiles = 30;
 let queue = [], keys = 0;
@@ -23,7 +23,7 @@ function attach(list) {
 	}
 }
 
-// attached tells whether the form of a reply has files.
+// attached tells whether the reply form has files.
 function attached(form) {
 	const field = form.elements.file;
 	if (form.id === "reply" && field?.files.length) {
@@ -34,7 +34,7 @@ function attached(form) {
 	return form.id === "reply" && queue.length;
 }
 
-// upload posts a form, and tells how far it is.
+// upload posts a form, and shows the progress.
 const upload = (url, data, progress) => new Promise((done, lost) => {
 	const x = new XMLHttpRequest();
 	x.open("POST", url);
@@ -52,18 +52,18 @@ async function sendFiles(form, button, state) {
 	for (const item of queue) {
 		const { file, row } = item, progress = make("progress", "");
 		const data = new FormData(form, button);
-		if (!item.key) { // a key stands for what is in the message, whatever the fields have by the next try
+		if (!item.key) { // a key belongs to the message's content, even if the fields change before the next try
 			const head = item === first;
 			Object.assign(item, { key: form.elements.key.value + "-" + ++keys, head, text: head ? field.value : "", quote: head && form.elements.reply_to?.value });
 		}
 		data.set("key", item.key);
-		data.set("reply", item.text); // the text is with the first one
+		data.set("reply", item.text); // the first file has the text
 		data.delete("reply_to");
 		if (item.quote) data.set("reply_to", item.quote);
 		if (!item.head) data.delete("button");
 		if (item !== last) data.delete("close");
 		data.delete("file");
-		if (item.media) data.set("media", item.media); // the server kept it
+		if (item.media) data.set("media", item.media); // the server has kept the file
 		else data.append("file", file);
 		progress.value = 0;
 		progress.ariaLabel = "Sending " + file.name;
@@ -85,7 +85,7 @@ async function sendFiles(form, button, state) {
 		}
 		if (x.status === 401) tell({ kind: "out" });
 		const fresh = await read({ text: () => x.responseText });
-		const spent = () => { // text and quote do not come again with another one
+		const spent = () => { // later files have neither text nor quote
 			if (!item.head) return;
 			if (field.value === item.text) {
 				field.value = "";
@@ -107,7 +107,7 @@ async function sendFiles(form, button, state) {
 			continue;
 		}
 		row.append(make("p", "error", (find("#news h2, #summary h2", fresh) ?? find("h1", fresh))?.textContent ?? "It was not sent."));
-		if (find("#reply[data-keep]", fresh)) { // in doubt: no second try
+		if (find("#reply[data-keep]", fresh)) { // in doubt: it is not tried again
 			item.doubt = true;
 			spent();
 			row.append(Object.assign(make("a", "", "See how it ends"), { href: "/sends?doubt=yes" }));
@@ -115,7 +115,7 @@ async function sendFiles(form, button, state) {
 		}
 		item.media = find("#reply-with [name=media]", fresh)?.value;
 		if (x.status < 500 || !item.lost) item.key = null;
-		if (x.status !== 413 && x.status !== 422) { // something has changed: the next try knows it
+		if (x.status !== 413 && x.status !== 422) { // the conversation has changed: the next try has seen it
 			see();
 			break;
 		}

@@ -2,15 +2,15 @@ package stored
 
 import "parley/desk"
 
-// An AttemptPage is a page of attempts while it is read.
+// An AttemptPage is a page of attempts that is being read.
 type AttemptPage struct {
 	Size desk.PageSize
 	List []*desk.Attempt
-	Next *desk.ID // before which the list continues; nil: at its end
+	Next *desk.ID // the id before which the list continues; nil: at its end
 }
 
-// Add adds an attempt without what a list does not show. It returns false for the first one
-// that the page has no space for, and for those after it.
+// Add adds an attempt, without the fields that a list does not show. If the page has no
+// space for it, Add returns false, and so does every later call.
 func (p *AttemptPage) Add(a *desk.Attempt) bool {
 	if p.Next != nil || !p.Size.Add(a.ListBytes()) {
 		if p.Next == nil {
@@ -22,7 +22,7 @@ func (p *AttemptPage) Add(a *desk.Attempt) bool {
 	return true
 }
 
-// Listed is an attempt without what lists and the feed do not show.
+// Listed returns an attempt without the fields that lists and the feed do not show.
 func Listed(a *desk.Attempt) *desk.Attempt {
 	if a != nil {
 		a.Response, a.Plan.Profile = nil, nil

@@ -12,11 +12,11 @@ type Due struct {
 	Limit int
 
 	more bool
-	next desk.Time // how long to wait for the next item; more tells whether there is one
+	next desk.Time // how long to wait for the next item, if more is true
 }
 
-// Add takes the next item at now, the database's clock. A now of 0 means that the item
-// is due because its due time is impossible.
+// Add takes the next item; now is the database's clock. If now is 0, the item's due time
+// is impossibly late, so the item is due.
 func (d *Due) Add(n desk.InboundItem, now desk.Time) {
 	switch {
 	case (now == 0 || n.Due <= now) && len(d.List) < d.Limit:
@@ -28,8 +28,8 @@ func (d *Due) Add(n desk.InboundItem, now desk.Time) {
 	}
 }
 
-// Next is how long to wait for the item after those of the list, less than 0 if there
-// is none.
+// Next returns how long to wait for the first item that is not in the list, less than 0
+// if there is none.
 func (d *Due) Next() time.Duration {
 	if !d.more {
 		return -1

@@ -11,8 +11,8 @@ import (
 // An ErasedHash stands for a message of a deleted person.
 type ErasedHash [16]byte
 
-// HashErased is a keyed hash of a message's channel and its id at the provider, in one
-// workspace. The provider's id may contain the person's number.
+// HashErased returns a keyed hash of a workspace, a channel and a message's id at the
+// provider. It is a hash because the provider's id may contain the person's number.
 func HashErased(key []byte, ws desk.ID, m desk.MessageRef) (h ErasedHash) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(ws[:])
@@ -28,5 +28,5 @@ func SortErased(list []ErasedHash) {
 	slices.SortFunc(list, func(a, b ErasedHash) int { return slices.Compare(a[:], b[:]) })
 }
 
-// ErasedPage is how many messages of deleted people are read at a time.
+// ErasedPage is how many messages of deleted people are read in one step.
 const ErasedPage = 1000

@@ -7,7 +7,8 @@ import (
 	"parley/store"
 )
 
-// Unavailable is the error if the machine fails and nothing was stored.
+// Unavailable returns the error for a failure of the machine after which nothing is
+// stored.
 func Unavailable(err error) error {
 	return &desk.Error{
 		Type:    desk.Unavailable,
@@ -16,7 +17,7 @@ func Unavailable(err error) error {
 	}
 }
 
-// CommitLost is the error if the answer to a commit was lost.
+// CommitLost returns the error for a commit whose response was lost.
 func CommitLost(err error) error {
 	return &desk.Error{
 		Type:    desk.Unavailable,
@@ -25,22 +26,22 @@ func CommitLost(err error) error {
 	}
 }
 
-// NoWorkspace is the error for an id that no workspace has.
+// NoWorkspace returns the error for an unknown workspace id.
 func NoWorkspace() error {
 	e := desk.NotFoundf("no workspace has this id").Advise(desk.ListWorkspaces)
 	e.Err = store.ErrNoWorkspace
 	return e
 }
 
-// NoKey is the error for a public id that no key has.
+// NoKey returns the error for the public id of an unknown key.
 func NoKey() error { return desk.NotFoundf("no such key") }
 
-// NoRecord is the error for an id that is not in the directory.
+// NoRecord returns the error for an id that is not in the directory.
 func NoRecord(id desk.ID) error {
 	return desk.NotFoundf("no member, key, channel, webhook or unsettled attempt has the id %s", id)
 }
 
-// CheckFingerprint refuses a secret key that is not the installation's.
+// CheckFingerprint refuses a secret key other than the installation's.
 func CheckFingerprint(stored, given string) error {
 	if stored == given {
 		return nil

@@ -9,24 +9,24 @@ import (
 
 // A FeedReader reads the events of one workspace. All its methods see one snapshot.
 type FeedReader interface {
-	// Settings is called first.
+	// Settings must be called first.
 	Settings() (*desk.Settings, error)
 
-	// Ends returns the positions before the oldest event and of the newest.
+	// Ends returns the position before the oldest event, and that of the newest.
 	Ends() (floor, newest desk.EventPlace, err error)
 
-	// At returns the position of the event with this number, zero if there is none.
+	// At returns the position of the event with this number, or zero if there is none.
 	At(seq int64) (desk.EventPlace, error)
 
 	// Scan returns the first events of these types with numbers in (after, upTo].
 	Scan(after, upTo int64, types []desk.EventType, limit int) ([]desk.FeedEvent, error)
 
-	// Records reads the records of the page's events, up to the size of a page, and cuts
-	// the page there.
+	// Records reads the records of the page's events, up to the largest size of a page,
+	// and cuts the page there.
 	Records(*store.EventPage) error
 }
 
-// ReadFeed reads a page of the feed, see store.Events.
+// ReadFeed reads a page of the feed (see store.Events).
 func ReadFeed(r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	settings, err := r.Settings()
 	if err != nil {
@@ -43,7 +43,7 @@ func ReadFeed(r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]de
 	if page.Oldest, page.Newest, err = r.Ends(); err != nil {
 		return nil, err
 	}
-	if page.Newest.Seq <= page.Oldest.Seq { // what is left is older than the feed
+	if page.Newest.Seq <= page.Oldest.Seq { // the events that are left are older than the feed
 		page.Newest = page.Oldest
 	}
 	switch q.From {
@@ -103,8 +103,8 @@ func ReadFeed(r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]de
 	return page, r.Records(page)
 }
 
-// Fill reads the records of a page's events, one event after the other, and ends the
-// page when it is full.
+// Fill reads the records of a page's events one after the other, and ends the page when
+// it is full.
 func Fill(page *store.EventPage, read func(*desk.FeedEvent) error) error {
 	size := desk.NewPageSize(len(page.Events))
 	for i := range page.Events {
@@ -120,7 +120,7 @@ func Fill(page *store.EventPage, read func(*desk.FeedEvent) error) error {
 	return nil
 }
 
-// Words are the names of a comma-separated list.
+// Words splits a comma-separated list.
 func Words(s string) []string {
 	if s == "" {
 		return nil
@@ -128,13 +128,15 @@ func Words(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// A Created is the webhook.created event of a webhook among those of a change.
+// A Created is the place of a new webhook's webhook.created event among the events of a
+// change.
 type Created struct {
 	Tag   int64
-	Later int // how many events follow it in the change
+	Later int // how many events of the change follow it
 }
 
-// CreatedAt finds the event of a new webhook; nil if it is not new.
+// CreatedAt finds the webhook.created event of a webhook. It returns nil if the webhook
+// is not new.
 func CreatedAt(w *desk.Webhook, events []desk.Event) *Created {
 	for i, e := range events {
 		if e.Type == desk.WebhookCreated && e.Subject == w.ID {
@@ -144,8 +146,9 @@ func CreatedAt(w *desk.Webhook, events []desk.Event) *Created {
 	return nil
 }
 
-// ReadLog reads a page of the log of events, see store.Events. scan returns events of
-// the types with numbers between two, newest first, one more than a page may have.
+// ReadLog reads a page of the log of events (see store.Events). scan returns the events
+// of the types with numbers between from and before, newest first: up to one more than
+// fits into a page.
 func ReadLog(r FeedReader, types []desk.EventType, before int64, limit int, scan func(from, before int64, ofSettings bool) ([]desk.FeedEvent, error)) ([]desk.FeedEvent, int64, error) {
 	if _, err := r.Settings(); err != nil {
 		return nil, 0, err

@@ -22,7 +22,7 @@ type Files struct{ Dir string }
 
 const draftsDir = "drafts"
 
-// NoStorage is the error if the machine fails to keep or read content.
+// NoStorage returns the error for a machine that fails to keep or read content.
 func NoStorage(err error) error {
 	return &desk.Error{
 		Type:    desk.Unavailable,
@@ -31,10 +31,11 @@ func NoStorage(err error) error {
 	}
 }
 
-// NoContent is the error for content that is not stored.
+// NoContent returns the error for content that is not stored.
 func NoContent() error { return desk.NotFoundf("the content of this file is not stored") }
 
-// HeldContent is the error for content that was kept so long ago that it may be deleted.
+// HeldContent returns the error for content that was kept so long ago that it may be
+// deleted.
 func HeldContent() error {
 	return NoStorage(errors.New("the content was kept too long before a file had it"))
 }
@@ -70,7 +71,7 @@ func (d *FileDraft) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Finish makes sure that the bytes are on the disk, and returns their hash and number.
+// Finish syncs the bytes to the disk, and returns their hash and number.
 func (d *FileDraft) Finish() (sum []byte, size int64, err error) {
 	if err := errors.Join(d.f.Sync(), d.f.Close()); err != nil {
 		return nil, 0, NoStorage(err)
@@ -101,8 +102,8 @@ func (d *FileDraft) Drop() {
 	_ = os.Remove(d.f.Name())
 }
 
-// Room returns how many bytes can still be stored in the file system of the directory, and
-// how many it has in all.
+// Room returns how many bytes can still be stored in the file system of the directory,
+// and its total size.
 func (f Files) Room() (free, total int64, err error) {
 	dir := f.Dir
 	for {
@@ -110,7 +111,7 @@ func (f Files) Room() (free, total int64, err error) {
 		if above := filepath.Dir(dir); !errors.Is(err, fs.ErrNotExist) || above == dir {
 			return free, total, err
 		}
-		dir = filepath.Dir(dir) // it is made with the first file
+		dir = filepath.Dir(dir) // the directory is made with the first file
 	}
 }
 
@@ -178,7 +179,7 @@ func (f Files) DropDrafts(ctx context.Context, age time.Duration) error {
 			e = os.Remove(filepath.Join(dir, entry.Name()))
 		}
 		if e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = e // which does not keep the others
+			err = e // go on with the other drafts
 		}
 	}
 	if err != nil {
@@ -187,7 +188,7 @@ func (f Files) DropDrafts(ctx context.Context, age time.Duration) error {
 	return nil
 }
 
-// ensure makes a directory, durably, with those above it.
+// ensure makes a directory and its parents, durably.
 func ensure(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -216,10 +217,10 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// markFile has the id of a directory of content.
+// markFile contains the id of a directory of content.
 const markFile = "parley-media.id"
 
-// Mark returns the id of the directory. A directory without one gets the given one.
+// Mark returns the id of the directory. A directory without an id gets the given one.
 func (f Files) Mark(id string) (string, error) {
 	if err := ensure(f.Dir); err != nil {
 		return "", fmt.Errorf("the directory of media: %w", err)
@@ -235,7 +236,7 @@ func (f Files) Mark(id string) (string, error) {
 	if _, _, err := d.Finish(); err != nil {
 		return "", err
 	}
-	// A link, unlike a rename, replaces nothing: another node may do the same.
+	// A link, unlike a rename, does not replace a file: another node may do the same now.
 	err = os.Link(d.f.Name(), filepath.Join(f.Dir, markFile))
 	if errors.Is(err, fs.ErrExist) {
 		return f.MarkOf()
@@ -249,7 +250,7 @@ func (f Files) Mark(id string) (string, error) {
 	return id, nil
 }
 
-// MarkOf is the id of the directory, "" if it has none.
+// MarkOf returns the id of the directory, or "" if it has none.
 func (f Files) MarkOf() (string, error) {
 	found, err := os.ReadFile(filepath.Join(f.Dir, markFile))
 	if errors.Is(err, fs.ErrNotExist) {

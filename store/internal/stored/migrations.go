@@ -15,8 +15,8 @@ type Migration struct {
 	Statements string
 }
 
-// Migrations are the steps of a schema, in their order: the making of the list of those that
-// have run, which is step 0, and then files such as 00001_contacts.sql.
+// Migrations returns the steps of a schema in order. Step 0 creates the table that lists
+// the steps which have run. The others are files such as 00001_contacts.sql.
 func Migrations(makeList string, files fs.FS) (list []Migration, err error) {
 	list = []Migration{{0, makeList}}
 	names, err := fs.Glob(files, "migrations/*.sql")

@@ -5,7 +5,7 @@ package stored
 import "golang.org/x/sys/unix"
 
 // roomOf returns how many bytes a process without privileges may still store in the file
-// system of a directory, and how many it has in all.
+// system of a directory, and the total size of the file system.
 func roomOf(dir string) (free, total int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -2,8 +2,8 @@ package stored
 
 import "golang.org/x/sys/windows"
 
-// roomOf returns how many bytes the user may still store on the volume of a directory, and
-// how many it has in all.
+// roomOf returns how many bytes the user may still store on the volume of a directory,
+// and the total size of the volume.
 func roomOf(dir string) (free, total int64, err error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"parley/desk"
 )
 
-// Rules are the rules by which this process makes canonical forms (desk.IdentityRules).
-// Another process may rebuild the claims by newer ones while this one runs. It then
-// raises the version of all settings, and this process reads the database's rules
-// together with the settings of the new version. From then on it must store nothing.
+// Rules are the rules by which this process computes canonical forms
+// (desk.IdentityRules). Another process may rebuild the claims by newer rules while this
+// one runs. It then raises the version of all settings. This process reads the
+// database's rules together with settings of a new version. From then on it must not
+// store anything.
 type Rules struct {
 	own   string
 	log   *slog.Logger
@@ -21,7 +22,7 @@ type Rules struct {
 // NewRules returns the rules of a process that opens a database.
 func NewRules(own string, log *slog.Logger) *Rules { return &Rules{own: own, log: log} }
 
-// See takes the rules that were read from the database.
+// See takes note of the rules that were read from the database.
 func (r *Rules) See(database string) {
 	if database != r.own && r.newer.CompareAndSwap(nil, &database) {
 		r.log.Error("the database matches identities by other rules now: this process stores nothing more", "rules", r.own, "database", database)
@@ -39,8 +40,8 @@ func (r *Rules) Check() error {
 }
 
 // Rebuild tells whether a process with these rules has to rebuild the claims of a
-// database, and refuses those of a newer one. If it did not, two processes that are
-// restarted in turn would rebuild them again and again.
+// database. It returns an error if the database's rules are newer. Otherwise two
+// releases that are started in turn would rebuild the claims again and again.
 func Rebuild(own, database string) (bool, error) {
 	if desk.OlderRules(own, database) {
 		return false, fmt.Errorf("a newer parley has upgraded the database (identities match by %q, and here by %q): install that version or a later one", database, own)
@@ -48,5 +49,6 @@ func Rebuild(own, database string) (bool, error) {
 	return own != database, nil
 }
 
-// Unfinished stands in place of the rules while claims are rebuilt by them.
+// Unfinished returns the value that stands in place of the rules while the claims are
+// rebuilt.
 func Unfinished(rules string) string { return "not finished: " + rules }

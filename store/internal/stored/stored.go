@@ -1,5 +1,5 @@
-// Package stored is what both stores do in Go, not in SQL: settings in memory, the kinds
-// of rows in the directory, and the errors that both return.
+// Package stored is the Go code that both stores share: settings in memory, the kinds of
+// rows in the directory, and errors.
 //
 //	stored.go    settings in memory, and the kinds of rows in the directory
 //	feed.go      pages of the feed of events, and where a new webhook begins
@@ -9,7 +9,7 @@
 //	files.go     content of files in a directory
 //	erased.go    hashes of messages of deleted people
 //	room_unix.go the free room of a file system
-//	room_windows.go the same on Windows
+//	room_windows.go the free room of a volume, on Windows
 //	parts.go     a large group of operations in parts
 //	migrations.go the steps of a schema
 //	errors.go    errors
@@ -24,30 +24,29 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The kinds of rows in the table directory. A row says which workspace an id belongs
-// to.
+// The kinds of rows in the table directory. A row says to which workspace an id belongs.
 const (
 	Key     = "key"    // by the key's public id
-	KeyID   = "key_id" // by its id
+	KeyID   = "key_id" // by the key's id
 	Member  = "member"
 	Channel = "channel"
 	Webhook = "webhook"
 
-	Email     = "email"      // a member, by EmailRef
-	Session   = "session"    // by its hash
-	LoginLink = "login_link" // by its hash
+	Email     = "email"      // a member, by its EmailRef
+	Session   = "session"    // by the session's hash
+	LoginLink = "login_link" // by the link's hash
 )
 
-// EmailRef is the entry by which a member is found by e-mail, in all workspaces. It ends
-// with the member's id.
+// EmailRef returns the directory entry that finds a member by e-mail among all
+// workspaces. It ends with the member's id.
 func EmailRef(m *desk.Member) string {
 	return desk.CanonicalEmail(m.Email) + " " + m.ID.String()
 }
 
-// EmailRange is the range, without its end, of the entries of an e-mail.
+// EmailRange returns the range of the entries of an e-mail. The end is excluded.
 func EmailRange(canonical string) (from, to string) { return canonical + " ", canonical + "!" }
 
-// Entries lists the directory's rows of a workspace, by kind.
+// Entries lists a workspace's rows in the directory, by kind.
 func Entries(s *desk.Settings) map[string][]string {
 	entries := map[string][]string{}
 	for _, k := range s.Keys() {
@@ -67,8 +66,8 @@ func Entries(s *desk.Settings) map[string][]string {
 	return entries
 }
 
-// JSON is the form of stored values without columns of their own, chosen so that
-// reading returns exactly what was written: a missing field is zero, and null is nil.
+// JSON is how values without columns of their own are stored. With these options,
+// reading returns exactly the written value: a missing field is zero, and null is nil.
 var JSON = json.JoinOptions(json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true))
 
 // maxSettings limits how many workspaces' settings are kept in memory.
@@ -81,8 +80,8 @@ type Settings struct {
 	byID map[desk.ID]*desk.Settings
 }
 
-// At returns the settings of a workspace if they are in memory in this version, which
-// the caller's transaction has just read; otherwise nil.
+// At returns the settings of a workspace if this version of them is in memory, otherwise
+// nil. The caller's transaction has just read the version.
 func (s *Settings) At(ws desk.ID, version int64) *desk.Settings {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -100,7 +99,7 @@ func (s *Settings) Newest(ws desk.ID) *desk.Settings {
 	return s.byID[ws]
 }
 
-// Keep keeps settings that are committed.
+// Keep keeps committed settings in memory.
 func (s *Settings) Keep(settings *desk.Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

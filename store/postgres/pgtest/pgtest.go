@@ -1,4 +1,4 @@
-// Package pgtest gives tests a PostgreSQL: new databases, and whole servers that a
+// Package pgtest provides tests with PostgreSQL: new databases, and whole servers that a
 // test may stop. Only tests link it.
 //
 // TEST_POSTGRES_URL may name a server on which the tests can create databases. Without
@@ -9,8 +9,8 @@
 //	suite.go       the tests of a package, again
 //	server.go      a private server
 //	proxy.go       a way to a database that can be slow, or lead nowhere
-//	user_unix.go   as whom the server runs, and
-//	user_other.go  the same elsewhere
+//	user_unix.go   the user as which the server runs
+//	user_other.go  the same for other systems
 package pgtest
 
 import (
@@ -29,13 +29,13 @@ import (
 // patience is the timeout of all steps, for a busy machine.
 const patience = time.Minute
 
-// shared is the private server that all tests of this process use. It does not wait for the
-// disk: only a crash of the machine could lose what it has committed, and a test of what a
-// server's own crash loses has a Cluster.
+// shared is the private server that all tests of this process use. It does not sync to
+// the disk: only a crash of the machine could lose committed data. A test of a server's
+// own crash uses a Cluster.
 var shared = sync.OnceValues(func() (*Server, error) { return start("", true) })
 
-// Database returns the URL of a fresh, empty database, which is dropped when the test
-// ends. Without a server the test is skipped.
+// Database returns the URL of a new, empty database, which is dropped when the test
+// ends. Without a server, the test is skipped.
 func Database(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv("TEST_POSTGRES_URL")
@@ -60,11 +60,11 @@ type Pool struct {
 	free []string
 }
 
-// NewPool returns a pool, whose databases are dropped when the test ends.
+// NewPool returns a pool. Its databases are dropped when the test ends.
 func NewPool(t testing.TB) *Pool { return &Pool{t: t} }
 
-// Database returns the URL of a database that only this test uses until it ends. It has no
-// rows, but it may have tables of an earlier test.
+// Database returns the URL of a database that no other test uses before this test ends.
+// It has no rows, but it may have the tables of an earlier test.
 func (p *Pool) Database(t testing.TB) string {
 	t.Helper()
 	p.mu.Lock()
@@ -85,9 +85,9 @@ func (p *Pool) Database(t testing.TB) string {
 	return database
 }
 
-// deleteRows deletes all rows, except those of goose and the counter of hours, whose row
-// is created by a migration. For small tables, DELETE is faster than TRUNCATE. In the role
-// replica, the server does not check foreign keys.
+// deleteRows deletes all rows, except those of goose and the counter of hours, which
+// migrations create. For small tables, DELETE is faster than TRUNCATE. With
+// session_replication_role = replica, the server does not check foreign keys.
 const deleteRows = `DO $$
 DECLARE one text;
 BEGIN
@@ -103,7 +103,8 @@ func Cluster(t testing.TB) *Server {
 	return ClusterIn(t, "")
 }
 
-// ClusterIn is Cluster with the server's files in a directory that everybody may write to.
+// ClusterIn is like Cluster, with the server's files in a directory that all users may
+// write to.
 func ClusterIn(t testing.TB, dir string) *Server {
 	t.Helper()
 	s, err := start(dir, false)
@@ -116,13 +117,13 @@ func ClusterIn(t testing.TB, dir string) *Server {
 	return s
 }
 
-// Database returns the URL of a fresh, empty database on the server.
+// Database returns the URL of a new, empty database on the server.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	return sibling(t, s.URL, create(t, s.URL))
 }
 
-// check skips a test if no server could be started because a program is missing.
+// check skips a test if a program is missing that is needed to start a server.
 func check(t testing.TB, err error) {
 	t.Helper()
 	if missing, ok := err.(missing); ok { //nolint:errorlint // start does not wrap it
@@ -158,12 +159,12 @@ func statement(t testing.TB, server, sql string) {
 	}
 }
 
-// sibling is the URL of another database on the same server.
+// sibling returns the URL of another database on the same server.
 func sibling(t testing.TB, server, name string) string {
 	t.Helper()
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatal("TEST_POSTGRES_URL is no URL") // it may contain a password
+		t.Fatal("TEST_POSTGRES_URL is no URL") // the error is left out, because it may contain a password
 	}
 	u.Path = "/" + name
 	return u.String()

@@ -36,7 +36,7 @@ func TestDatabaseIsDropped(t *testing.T) {
 	var url string
 	t.Run("inner", func(t *testing.T) {
 		url = pgtest.Database(t)
-		conn, err := pgx.Connect(t.Context(), url) // left open
+		conn, err := pgx.Connect(t.Context(), url) // stays open
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// A crash loses nothing that was acknowledged, and the URL stays.
+// TestCluster: a crash loses no acknowledged data, and the URL stays the same.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Cluster(t)
@@ -102,14 +102,15 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// However a test process ends, its server ends too.
+// TestServerEndsWithItsProcess: the private server ends even if the test process is
+// killed.
 func TestServerEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PGTEST_CHILD") != "" {
 		_, _ = os.Stdout.WriteString("url " + pgtest.Cluster(t).URL + "\n")
-		select {} // until it is killed
+		select {} // the process waits here until it is killed
 	}
-	pgtest.Cluster(t) // or skip here
+	pgtest.Cluster(t) // skips the test if no server can be started
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServerEndsWithItsProcess$")
 	child.Env = append(os.Environ(), "PGTEST_CHILD=1")
 	stdout, err := child.StdoutPipe()
@@ -144,7 +145,7 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 	}
 }
 
-// query returns the text that a statement answers, if any.
+// query returns the text that a statement returns, if any.
 func query(t *testing.T, url, statement string) (text string, err error) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// A Proxy leads to a database, and may be slow, or lead nowhere. What a client sends at
-// once arrives at once: statements that are sent together cost one round trip.
+// A Proxy forwards connections to a database. It can be slow, or refuse to forward. It
+// keeps together the data that a client sends at once, so statements that are sent
+// together cost one round trip.
 type Proxy struct {
 	URL string // of the database, through the proxy
 
-	trip     atomic.Int64 // a round trip takes so much longer
+	trip     atomic.Int64 // the additional time of a round trip
 	requests atomic.Int64
 	away     atomic.Bool
 	listener net.Listener
@@ -26,12 +27,12 @@ type Proxy struct {
 	open     map[net.Conn]bool
 }
 
-// NewProxy returns a proxy for the database at a URL, which ends with the test.
+// NewProxy returns a proxy for the database at a URL. The proxy ends with the test.
 func NewProxy(t testing.TB, database string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(database)
 	if err != nil {
-		t.Fatal("the database's URL is none") // it may contain a password
+		t.Fatal("the database's URL is none") // the error is left out, because it may contain a password
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,12 +52,12 @@ func NewProxy(t testing.TB, database string) *Proxy {
 // Slow makes every round trip take longer from now on.
 func (p *Proxy) Slow(by time.Duration) { p.trip.Store(int64(by)) }
 
-// Requests is how often a client has sent something after it had waited for an answer, so
-// about the number of round trips.
+// Requests returns how often a client has sent something after waiting for a response.
+// This is about the number of round trips.
 func (p *Proxy) Requests() int { return int(p.requests.Load()) }
 
-// Away lets the database go away, or come back. While it is away, connections are closed
-// at once.
+// Away makes the database unreachable, or reachable again. While it is unreachable,
+// connections are closed at once.
 func (p *Proxy) Away(away bool) {
 	p.away.Store(away)
 	if away {
@@ -64,7 +65,7 @@ func (p *Proxy) Away(away bool) {
 	}
 }
 
-// LeadTo makes the proxy lead to another server from the next connection on.
+// LeadTo makes the proxy forward new connections to another server.
 func (p *Proxy) LeadTo(s *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +127,7 @@ func (p *Proxy) lead(client net.Conn) {
 	both.Wait()
 }
 
-// pass copies what comes, each part half a round trip after it came.
+// pass copies the data of one direction. Each part is delayed by half a round trip.
 func (p *Proxy) pass(to, from net.Conn, came func()) {
 	type part struct {
 		bytes []byte

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// A Server is a PostgreSQL server that this process has started. One of a test's own syncs
-// each commit to the disk, like one in production.
+// A Server is a PostgreSQL server that this process has started. A server that a test
+// has for itself syncs each commit to the disk, like one in production.
 type Server struct {
 	URL string // of the database postgres, with all rights
 
-	hasty bool   // it does not sync
-	dir   string // the data, the log and the socket; removed in the end
+	hasty bool   // the server does not sync to the disk
+	dir   string // the data, the log and the socket; removed when the server ends
 	bin   string // where the programs are
 	port  int
 	guard *exec.Cmd
@@ -36,12 +36,12 @@ type missing string
 
 func (m missing) Error() string { return string(m) }
 
-// The guard is a process that stops the server when this process ends. It notices the end
-// because its standard input is closed then, even if this process is killed.
+// The guard is a process that stops the server when this process ends, even by a kill.
+// At that moment the guard's standard input is closed.
 const guard = `cat; "$1"/pg_ctl stop -D "$2"/data -m immediate; rm -rf "$2"`
 
-// start creates a server in a directory, or where temporary files are, and starts it. It
-// does not wrap a missing.
+// start creates a server in a directory ("": the one for temporary files) and starts it.
+// An error of type missing is returned as it is.
 func start(in string, hasty bool) (_ *Server, err error) {
 	bin, err := programs()
 	if err != nil {
@@ -56,7 +56,7 @@ func start(in string, hasty bool) (_ *Server, err error) {
 	})
 }
 
-// startFrom starts a server on the files that make makes.
+// startFrom starts a server on the files that the function make creates.
 func startFrom(in, bin string, hasty bool, make func(*Server) error) (_ *Server, err error) {
 	dir, err := os.MkdirTemp(in, "parley-pg-")
 	if err != nil {
@@ -92,8 +92,8 @@ func startFrom(in, bin string, hasty bool, make func(*Server) error) (_ *Server,
 	return nil, errors.Join(err, s.end())
 }
 
-// Standby starts a standby of the server, which follows it without holding it up, and stops
-// it when the test ends.
+// Standby starts a standby of the server, and stops it when the test ends. Replication
+// is asynchronous.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby, err := startFrom("", s.bin, s.hasty, func(standby *Server) error {
@@ -108,7 +108,8 @@ func (s *Server) Standby(t testing.TB) *Server {
 	return standby
 }
 
-// Sibling returns the URL of the database on this server that has the name of one on another.
+// Sibling returns the URL of the database on this server that has the same name as the
+// given one.
 func (s *Server) Sibling(t testing.TB, database string) string {
 	t.Helper()
 	return sibling(t, s.URL, database[strings.LastIndexByte(database, '/')+1:])
@@ -155,8 +156,8 @@ func (s *Server) run(program string, args ...string) error {
 	return nil
 }
 
-// command returns a command that runs as the server's user, in a directory that this user
-// may read, and that does not get the terminal's Ctrl-C.
+// command returns a command that runs as the server's user, in a directory that this
+// user may read. The command does not get the terminal's Ctrl-C.
 func (s *Server) command(program string, args ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
@@ -165,8 +166,8 @@ func (s *Server) command(program string, args ...string) (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// programs returns the directory of initdb and the other programs, which is not in PATH on
-// Debian.
+// programs returns the directory of initdb and the other programs. On Debian it is not
+// in PATH.
 func programs() (string, error) {
 	var candidates []string
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -190,15 +191,15 @@ func programs() (string, error) {
 	return "", missing("initdb, pg_ctl and postgres are not installed together")
 }
 
-// version is N of /usr/lib/postgresql/N/bin, or 0 for old versions such as 9.6.
+// version returns N of /usr/lib/postgresql/N/bin, or 0 for old versions such as 9.6.
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return n
 }
 
-// freePort finds a port below the range for outgoing connections. A port in that range
-// could be taken while the server is stopped, and a client that retries could even
-// connect to itself.
+// freePort finds a port below the range for outgoing connections. Another process could
+// take a port in that range while the server is stopped. A client that retries could
+// even connect to itself.
 func freePort() (int, error) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		port := 15000 + rand.IntN(15000)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Suite runs tests of a package again, as subtests with their names. It fails if a test of
-// the package is neither among them nor left out: leftOut gives the reason, by the name of a
-// test, or by a pattern for the names of files, such as "feed*_test.go".
+// Suite runs tests of a package again, as subtests with their names. It fails if a test
+// of the package is neither listed nor left out. leftOut gives the reason by the name of
+// a test, or by a pattern for file names, such as "feed*_test.go".
 func Suite(t *testing.T, leftOut map[string]string, tests ...func(*testing.T)) {
 	t.Helper()
 	chosen := map[string]bool{}
@@ -44,7 +44,7 @@ func Suite(t *testing.T, leftOut map[string]string, tests ...func(*testing.T)) {
 	}
 }
 
-// nameOf is the name of a function.
+// nameOf returns the name of a function.
 func nameOf(test func(*testing.T)) string {
 	name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
 	return name[strings.LastIndexByte(name, '.')+1:]

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// identity is the user as which the server runs. initdb refuses root, so for root it is
-// the user of PostgreSQL's package.
+// identity returns the user as which the server runs. initdb refuses to run as root, so
+// root uses the user of PostgreSQL's package.
 func identity() (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() != 0 {

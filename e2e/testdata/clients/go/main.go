@@ -1,5 +1,5 @@
-// A program as somebody else would write it with the client that oapi-codegen generates
-// from the API description: it does the main job and says what went wrong.
+// A program like that of a user, with the client that oapi-codegen generates from the
+// API description. It does the main job and reports errors.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// A program as somebody else would write it with the client that ogen generates from the
-// API description. ogen refuses a description with what it can't generate, so this also
-// shows that it generates every operation.
+// A program like that of a user, with the client that ogen generates from the API
+// description. ogen refuses a description that has parts which it can't generate. So
+// this program also shows that ogen can generate every operation.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 type key string
 
-// Bearer gives the key to each call.
+// Bearer returns the key for each call.
 func (k key) Bearer(context.Context, api.OperationName) (api.Bearer, error) {
 	return api.Bearer{Token: string(k)}, nil
 }
