@@ -135,10 +135,9 @@ func TestReceipt(t *testing.T) {
 	w.holds(2, 2, 4+2)
 
 	// A contact who was deleted meanwhile is not brought back.
-	w.meta.change(func() { w.meta.receipt = provider.Receipt{UserID: "TR.9C"} })
-	w.store.in(2, begin, func() error { // once the provider has answered
-		w.deleteContact(w.writerOf(number).ID)
-		return nil
+	w.meta.change(func() {
+		w.meta.receipt = provider.Receipt{UserID: "TR.9C"}
+		w.meta.meanwhile = func(provider.Dispatch) { w.deleteContact(w.writerOf(number).ID) }
 	})
 	must(t, w.send("5", on(channel)).err)
 	w.holds(1, 1, 3)
