@@ -15,7 +15,7 @@ import (
 	"parley/store"
 )
 
-// asMember returns a member of the world as principal, in a role.
+// asMember returns the principal of a member of the world, with this role.
 func (w *world) asMember(id desk.ID, role desk.Role) desk.Principal {
 	w.t.Helper()
 	as := string(role)
@@ -83,7 +83,8 @@ func TestSessions(t *testing.T) {
 		t.Errorf("last seen: %v", seen)
 	}
 
-	// Ending all sessions does not end one that begins afterwards, even at the same moment.
+	// If all sessions are ended, a session that begins afterwards stays, even if it begins at
+	// the same moment.
 	stale, err := w.Access.Session(ctx, "b")
 	must(t, err)
 	if err := w.Access.EndSessions(ctx, ada, w.grace.ID); !desk.IsType(err, desk.Forbidden) {
@@ -104,7 +105,7 @@ func TestSessions(t *testing.T) {
 	must(t, w.Access.EndSessions(ctx, w.operator(), w.grace.ID))
 	want("all are ended")
 
-	// It also ends sessions that began on a server whose clock is ahead.
+	// If all sessions are ended, a session from a server whose clock is ahead ends also.
 	ahead := w.Access.NewSession(w.asMember(w.ada.ID, desk.RoleAgent))
 	ahead.BegunAt, ahead.ExpiresAt = ahead.BegunAt+45_000, ahead.BegunAt+1_000_000
 	must(t, w.Access.PutSession(ctx, "a", *ahead))
@@ -112,7 +113,7 @@ func TestSessions(t *testing.T) {
 	must(t, w.Access.EndSessions(ctx, w.operator(), w.ada.ID))
 	want("ended by a clock that is behind")
 
-	// Removed, expired.
+	// A session is not valid if the member was removed, or if it has expired.
 	w.signIn("a", w.asMember(w.ada.ID, desk.RoleAgent))
 	w.signIn("boss", w.asMember(w.grace.ID, desk.RoleAdmin))
 	must(t, w.RemoveMember(ctx, w.operator(), w.ada.ID))
@@ -180,7 +181,8 @@ func TestLoginLinks(t *testing.T) {
 	spent("a removed member's", gone)
 }
 
-// TestLinkIsSpentOnce: of many calls at once, on two nodes, one gets the link's member.
+// TestLinkIsSpentOnce: if many calls on two nodes use one link at once, only one call gets
+// the link's member.
 func TestLinkIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,10 +8,11 @@ import (
 	"parley/store"
 )
 
-// accountAnswered stores the account status that a call to the provider shows. refused is
-// the provider's refusal, or nil if the call worked. channel is the channel at the time of
-// the call. If the status has changed since then, the call's result is older and is
-// ignored. A call that shows nothing new costs nothing.
+// accountAnswered stores the account status that a call to the provider shows. The
+// parameter refused is the provider's refusal, or nil if the call worked. The parameter
+// channel is the channel as it was before the call. If its status has changed since then,
+// the result of the call is older, and is ignored. If the status is already stored, nothing
+// is written.
 func (a *App) accountAnswered(ctx context.Context, ws desk.ID, channel *desk.Channel, refused *desk.AccountRefusal) {
 	if refused == nil && channel.Status.Blocked == "" {
 		return
@@ -51,8 +52,8 @@ func (a *App) logAccountStatus(ctx context.Context, ws, channel desk.ID, now des
 	}
 }
 
-// fetchAnswered is accountAnswered for a fetch of templates. A fetch can succeed while
-// sending is blocked, so its result only counts for the status of the token.
+// fetchAnswered is like accountAnswered, for a fetch of templates. A fetch can succeed
+// while sending is blocked, so its result only counts for the status of the token.
 func (a *App) fetchAnswered(ctx context.Context, ws desk.ID, channel *desk.Channel, err error) {
 	var refused *desk.AccountRefusal
 	if errors.As(err, &refused) && refused.Token || err == nil && channel.Status.Token {
@@ -60,8 +61,8 @@ func (a *App) fetchAnswered(ctx context.Context, ws desk.ID, channel *desk.Chann
 	}
 }
 
-// noteAccountStatus stores a report on a channel's account, and tells whether the
-// status changed. A ByCall status without Blocked means that a call succeeded.
+// noteAccountStatus stores a report on a channel's account, and reports whether the status
+// changed. A ByCall status without Blocked means that a call succeeded.
 func (a *App) noteAccountStatus(ctx context.Context, ws, channel desk.ID, news desk.AccountStatus) (changed bool, err error) {
 	err = store.UpdateSettings(ctx, a.store, ws, byProvider(channel), a.now, func(s *desk.Settings) (desk.Change, error) {
 		edited := *s.Channel(channel)

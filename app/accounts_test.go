@@ -12,7 +12,7 @@ import (
 	"parley/provider"
 )
 
-// accountRefused is a provider's refusal for a channel whose token has expired.
+// accountRefused returns a provider's refusal for a channel whose token has expired.
 func accountRefused(code int) *desk.Refusal {
 	return &desk.Refusal{
 		Type: desk.ProviderUnavailable, Message: "refused", RetryAfter: 300, Failure: &desk.Failure{Code: code, Title: "Access token expired", Fix: "Make a new one."},
@@ -22,7 +22,8 @@ func accountRefused(code int) *desk.Refusal {
 
 const statusLine = "WARN a channel's account status has changed"
 
-// up checks whether a channel is up, and how many lines about its status were logged so far.
+// up checks whether a channel can send, and how many lines about its status were logged so
+// far.
 func (w *world) up(channel desk.ID, up bool, lines int) {
 	w.t.Helper()
 	if c := w.caller().Settings.Channel(channel); c.Up(desk.TimeOf(w.clock.now())) != up {
@@ -119,7 +120,7 @@ func TestSendCounts(t *testing.T) {
 		{"taken", takes, app.SendCounts{Accepted: 1}},
 		{"taken", takes, app.SendCounts{Accepted: 1}}, // a replay
 		{"refused", refuses, app.SendCounts{Accepted: 1, Refused: 1}},
-		{"refused", refuses, app.SendCounts{Accepted: 1, Refused: 2}}, // sent anew: its key was free
+		{"refused", refuses, app.SendCounts{Accepted: 1, Refused: 2}}, // sent again, because its key was free
 		{"a bug", meanwhile(func(provider.Dispatch) { panic("a bug") }, takes), app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 1}},
 		{"lost", losesTheAnswer, app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 2}},
 		{"lost", takes, app.SendCounts{Accepted: 1, Refused: 2, InDoubt: 2}}, // the message is not sent again

@@ -160,9 +160,9 @@ func (a *App) DeleteWorkspace(ctx context.Context, ws desk.ID, name string, prog
 	return records, err
 }
 
-// Limits of the steps of long work: how long a step should take, with how many records the
-// first step begins, and how many a step may have. A step that takes more than twice
-// stepTarget makes the next one smaller.
+// stepTarget is how long a step of long work should take. The first step has firstStep
+// records. Later steps have more or fewer, but at most mostInStep. If a step takes more
+// than twice stepTarget, the next one is smaller.
 const (
 	stepTarget = 40 * time.Millisecond
 	firstStep  = 100
@@ -362,8 +362,9 @@ func (a *App) RemoveMember(ctx context.Context, p desk.Principal, id desk.ID) er
 	}
 }
 
-// disown clears the owner of up to limit contacts of a member through the contact writer,
-// and returns how many. It begins after the position, and moves it to the last contact.
+// disown removes the owner of up to limit contacts of a member through the contact writer.
+// It returns the number of contacts. It begins behind the position in after, and sets after
+// to the last contact.
 func (a *App) disown(ctx context.Context, p desk.Principal, member desk.ID, after *desk.ContactPlace, limit int) (int, error) {
 	contacts, _, err := a.store.Contacts(ctx, p.Workspace(), desk.ContactFilter{Owner: member}, *after, limit)
 	if err != nil || len(contacts) == 0 {

@@ -21,7 +21,8 @@ import (
 
 var saidAgain = flag.Int("said-again", 4, "of how many deleted people TestSaidAgain delivers every callback again. Long run: -said-again 200")
 
-// An erasable is a world whose tables can be read, and whose clocks are set together.
+// An erasable is a world for tests of deletion: all its tables can be read, and its clocks
+// are set together.
 type erasable struct {
 	*world
 	advance func(time.Duration)
@@ -92,7 +93,7 @@ func dumpPostgres(t *testing.T, c *pgx.Conn) map[string][]byte {
 	return tables
 }
 
-// callbacks hands callbacks to the world, and waits until they are processed.
+// callbacks delivers callbacks to the world, and waits until they are processed.
 func (w *world) callbacks(channel desk.ID, list ...[]provider.Update) {
 	w.t.Helper()
 	for _, told := range list {
@@ -110,7 +111,7 @@ type deletee struct {
 	told, late   []provider.Update
 }
 
-// TestSaidAgain: the provider delivers messages of a deleted person again, and reports
+// TestSaidAgain: the provider delivers messages of a deleted person again, and reports some
 // statuses of messages to them only after the deletion. None of this creates a record, and
 // no data of the person stay.
 func TestSaidAgain(t *testing.T) {
@@ -121,7 +122,7 @@ func TestSaidAgain(t *testing.T) {
 		for n := range *saidAgain {
 			people = append(people, w.deletee(channel, n))
 		}
-		for n, p := range people { // half of the statuses have come before
+		for n, p := range people { // for half of the people, the late statuses also come before the deletion
 			w.callbacks(channel, p.told)
 			if n%2 == 0 {
 				w.callbacks(channel, p.late)
@@ -151,18 +152,18 @@ func TestSaidAgain(t *testing.T) {
 		nothing("deleted")
 		for _, later := range []time.Duration{time.Second, 24 * time.Hour, 28 * 24 * time.Hour} {
 			w.advance(later)
-			w.stop() // a new process does not have this in memory
+			w.stop() // a new process has no memory of these people
 			w.start(app.Bounds{})
 			must(t, w.Forget(t.Context()))
 			for n, p := range people {
 				switch n % 3 {
 				case 0: // one callback for everything
 					w.callbacks(channel, append(append([]provider.Update{}, p.told...), p.late...))
-				case 1: // one for each
+				case 1: // one callback for each update
 					for _, u := range append(append([]provider.Update{}, p.late...), p.told...) {
 						w.callback(channel, u)
 					}
-				default: // several parts
+				default: // a long callback, processed in several parts
 					long := append([]provider.Update{}, p.told...)
 					for range 120 {
 						long = append(long, inbound(1, stays.Phone, "", "Who stays"))
@@ -189,8 +190,8 @@ func TestSaidAgain(t *testing.T) {
 }
 
 // deletee makes a person whom the provider names in every way: by a message, a reaction, a
-// choice, an echo, a new number, and by statuses of a template, of a reply, and of a refused
-// and an uncertain send.
+// choice, an echo, a new number, and by statuses. The statuses are of a template, of a
+// reply, of a refused send, and of a send with an unknown outcome.
 func (w *world) deletee(channel desk.ID, n int) *deletee {
 	w.t.Helper()
 	p := &deletee{number: fmt.Sprintf("9053211%05d", n), user: fmt.Sprintf("TR.9X%05d", n)}
@@ -237,8 +238,8 @@ func (w *world) deletee(channel desk.ID, n int) *deletee {
 	return p
 }
 
-// TestSaidAgain_of_somebody_who_is_back: after a deleted person has written again, their old
-// messages do not come back, nor do the callback bodies with these messages.
+// TestSaidAgain_of_somebody_who_is_back: a deleted person writes again. Their old messages
+// do not come back, and neither do the callback bodies with these messages.
 func TestSaidAgain_of_somebody_who_is_back(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, w erasable) {
@@ -264,7 +265,8 @@ func TestSaidAgain_of_somebody_who_is_back(t *testing.T) {
 	})
 }
 
-// TestSaidAgain_simulated: a repeated file is not stored.
+// TestSaidAgain_simulated: if a message of a deleted customer is repeated, its file is not
+// stored.
 func TestSaidAgain_simulated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

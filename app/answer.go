@@ -83,8 +83,8 @@ func (a *App) autoReply(tx store.Tx, p *desk.Policy, kind desk.AutoKind, m *desk
 	})
 }
 
-// hasOptedOut tells whether an opt-out is stored for any of a contact's numbers or provider's
-// ids, or for the number from which the contact just wrote.
+// hasOptedOut reports whether an opt-out is stored for any of a contact's numbers or
+// provider's ids, or for the number from which the contact just wrote.
 func (a *App) hasOptedOut(tx store.Tx, contact desk.ID, number string) (bool, error) {
 	c, err := tx.Contact(contact)
 	if err != nil || c == nil {
@@ -108,5 +108,6 @@ func (a *App) hasOptedOut(tx store.Tx, contact desk.ID, number string) (bool, er
 	return false, nil
 }
 
-// errSilent is why an automatic reply is given up after it was decided.
+// errSilent means that an automatic reply is given up, although the policy had decided to
+// send it.
 var errSilent = errors.New("a person replied meanwhile, or the customer opted out")

@@ -29,7 +29,8 @@ func (w *world) policy(edits ...func(*desk.PolicyInput)) {
 	must(w.t, err)
 }
 
-// assigns assigns conversations by a mode to members, up to most for each; 0: no limit.
+// assigns returns an edit of a policy: it assigns conversations by a mode to members, up to
+// most for each; 0: no limit.
 func assigns(mode desk.AssignMode, most int64, members ...desk.Member) func(*desk.PolicyInput) {
 	return func(in *desk.PolicyInput) {
 		m := string(mode)
@@ -43,13 +44,13 @@ func assigns(mode desk.AssignMode, most int64, members ...desk.Member) func(*des
 	}
 }
 
-// closed sets hours that are always closed.
+// closed is an edit of a policy: it sets hours that are always closed.
 func closed(in *desk.PolicyInput) {
 	utc := "UTC"
 	in.Hours = &desk.HoursInput{TimeZone: &utc}
 }
 
-// says sets the texts of automatic replies.
+// says returns an edit of a policy: it sets the texts of automatic replies.
 func says(away, queued string) func(*desk.PolicyInput) {
 	return func(in *desk.PolicyInput) {
 		in.AutoReply = &desk.AutoReplyInput{}
@@ -81,7 +82,7 @@ func (w *world) autoReplies() (texts []string) {
 	return texts
 }
 
-// assignsAll assigns all waiting conversations.
+// assignsAll runs the assignment until no waiting conversation can be assigned.
 func (w *world) assignsAll() {
 	w.t.Helper()
 	for {
@@ -121,7 +122,7 @@ func answerOn(t *testing.T, newWorld func(*testing.T) *world) {
 	for _, c := range []struct {
 		name     string
 		policy   []func(*desk.PolicyInput)
-		before   func(*world) // the message
+		before   func(*world) // changes the world before the message comes
 		message  provider.InboundMessage
 		assignee string // "" for nobody
 		via      desk.AssignedVia
@@ -217,17 +218,17 @@ func answerOn(t *testing.T, newWorld func(*testing.T) *world) {
 	}
 }
 
-// at is the present.
+// at returns the present time.
 func (w *world) at() desk.Time { return desk.TimeOf(w.clock.now()) }
 
-// held has a member take a conversation.
+// held assigns a conversation to a member, as the operator.
 func (w *world) held(c desk.ID, m desk.Member) {
 	w.t.Helper()
 	_, err := w.Assign(w.t.Context(), w.operator(), c, m.ID.String(), nil)
 	must(w.t, err)
 }
 
-// away says whether members are away.
+// away sets whether members are away.
 func (w *world) away(away bool, members ...desk.Member) {
 	w.t.Helper()
 	for _, m := range members {
@@ -297,7 +298,8 @@ func TestAutoReply_silent(t *testing.T) {
 			if got := w.autoReplies(); len(got) != before {
 				t.Errorf("it said %q", got[before:])
 			}
-			// In all cases but two, another person gets a reply. So replies do work in this test.
+			// Another person gets a reply, so automatic replies do work in this test. Two of the
+			// cases have prevented them, so the settings are made again first.
 			w.enabled(true)
 			w.policy(closed, says("We are closed.", ""))
 			w.hears(provider.InboundMessage{ExternalID: "other", Number: "905321110055", Text: "Hello", At: w.at()})
@@ -336,8 +338,9 @@ func TestAutoReply_machine(t *testing.T) {
 	replies(7) // the machine's three, the person's, three more
 }
 
-// TestAutoReply_again: a reply that was refused for now is tried again after 5 and 30
-// seconds. One that was refused for good, is in doubt, or is too old is not.
+// TestAutoReply_again: a reply that was refused only for the moment is tried again after 5
+// and 30 seconds. A reply is not tried again if it was refused for good, is in doubt, or is
+// too old.
 func TestAutoReply_again(t *testing.T) {
 	t.Parallel()
 	busy := func(context.Context, provider.Dispatch) (provider.Receipt, error) {
@@ -346,8 +349,8 @@ func TestAutoReply_again(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		plays outcome
-		waits []time.Duration // before each look; the first is at once
-		calls []int           // after it
+		waits []time.Duration // the waits before each look; the first look is at once
+		calls []int           // the number of calls after each look
 	}{
 		{"for now", busy, []time.Duration{0, 4 * time.Second, 2 * time.Second, 29 * time.Second, 2 * time.Second, time.Minute, 5 * time.Minute}, []int{1, 1, 2, 2, 3, 3, 3}},
 		{"for good", refuses, []time.Duration{0, 6 * time.Second, time.Minute}, []int{1, 1, 1}},
@@ -406,11 +409,11 @@ func TestAutoReply_twice(t *testing.T) {
 	w := newWorld(t)
 	w.policy(closed, says("We are closed.", ""))
 	w.opens(number)
-	job, err := w.file.TakeAutoReply(t.Context(), w.ws, 0, time.Hour) // by a process that dies
+	job, err := w.file.TakeAutoReply(t.Context(), w.ws, 0, time.Hour) // the job of a process that dies
 	if err != nil || job == nil {
 		t.Fatal(job, err)
 	}
-	for range 2 { // as if the process dies after the send, before it drops the job
+	for range 2 { // as if the process died after the send, before it deleted the job
 		w.autoReplies()
 		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { return tx.PutAutoReply(*job) }))
 	}
@@ -429,7 +432,7 @@ func TestAutoReply_killed(t *testing.T) {
 	w := newWorld(t)
 	w.policy(closed, says("We are closed.", ""))
 	w.opens(number)
-	w.store.down.Store(true) // the process has the job, and can't go on
+	w.store.down.Store(true) // the process has the job, and can't continue
 	if had, err := w.SendAutoReply(t.Context(), w.ws); !had || err == nil {
 		t.Fatalf("had %v: %v", had, err)
 	}
@@ -486,8 +489,8 @@ func TestAutoReply_slow(t *testing.T) {
 	}
 }
 
-// TestAssignWaiting: waiting conversations are assigned once a member is eligible for any
-// reason, the longest wait first, and never beyond the limit.
+// TestAssignWaiting: when a member becomes eligible, for any reason, waiting conversations
+// are assigned: the longest wait first, and never beyond the limit.
 func TestAssignWaiting(t *testing.T) {
 	t.Parallel()
 	const waiting = 120
@@ -626,9 +629,9 @@ func TestMaxOpen_at_once(t *testing.T) {
 	}
 }
 
-// TestAssign_locked: every transaction that assigns by policy locks the assignment first: for
-// a message, for a callback, and for waiting conversations. Without the lock, the harness
-// refuses to count loads.
+// TestAssign_locked: a transaction that assigns by policy locks the assignment first. This
+// is tried for a message, for a callback, and for waiting conversations. Without the lock,
+// the harness refuses to count loads.
 func TestAssign_locked(t *testing.T) {
 	t.Parallel()
 	for name, arrives := range map[string]func(*world) desk.ID{
@@ -665,7 +668,7 @@ func TestAssign_locked(t *testing.T) {
 	}
 }
 
-// openFrom are hours that begin every day at a time.
+// openFrom returns hours that begin every day at the given time.
 func openFrom(from string) *desk.HoursInput {
 	utc := "UTC"
 	h := &desk.HoursInput{TimeZone: &utc, Week: map[string][][]string{}}

@@ -31,7 +31,8 @@ func (a *App) Attempts(ctx context.Context, p desk.Principal, phase desk.Phase, 
 	return found, a.cursors.Seal(list, next[:]), nil
 }
 
-// How many attempts a page of failed ones looks at, and how many it reads at a time.
+// A page of failed attempts looks at failedLooked attempts, and reads failedStep of them at
+// a time.
 const (
 	failedLooked = 600
 	failedStep   = 100
@@ -78,9 +79,9 @@ func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor strin
 	return list, a.cursors.Seal(of, before[:]), nil
 }
 
-// MessagesSent returns the messages of a page of attempts, by the attempt's id. It has no
-// message for an attempt that is not done, for which the provider's id of the message is
-// not known, or whose contact was deleted.
+// MessagesSent returns the messages of a page of attempts, by the attempt's id. An attempt
+// has no message there if it is not done, if the provider's id of the message is not known,
+// or if the contact was deleted.
 func (a *App) MessagesSent(ctx context.Context, p desk.Principal, attempts []*desk.Attempt) (map[desk.ID]*desk.Message, error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, err

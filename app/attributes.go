@@ -8,8 +8,8 @@ import (
 	"parley/store"
 )
 
-// PutAttribute creates an attribute or updates its definition; created tells
-// which. It returns InvalidRequest or TypeConflict.
+// PutAttribute creates an attribute or updates its definition. created is true if the
+// attribute is new. It returns InvalidRequest or TypeConflict.
 func (a *App) PutAttribute(ctx context.Context, p desk.Principal, in desk.AttributeInput) (attribute desk.Attribute, created bool, err error) {
 	if err := in.Check(); err != nil { // before a lock is held
 		return attribute, false, err
@@ -46,8 +46,8 @@ func (a *App) ArchiveAttribute(ctx context.Context, p desk.Principal, key string
 	return attribute, err
 }
 
-// OrderAttributes gives the attributes positions in the order of keys. Each position is
-// stored on its own; if the call is interrupted, another call continues.
+// OrderAttributes gives the attributes the positions of their keys in the list. Each
+// position is stored on its own; if the call is interrupted, another call continues.
 func (a *App) OrderAttributes(ctx context.Context, p desk.Principal, keys []string) error {
 	places := make([]int, len(keys)) // the present positions, if no two are the same
 	for i, key := range keys {

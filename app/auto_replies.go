@@ -18,7 +18,7 @@ const (
 	maxAutoReplying   = 8
 	maxAutoReplyingOf = 4
 
-	// A sending process extends its lease every autoReplyHold-th part of the lease.
+	// A process that sends extends its lease after each 1/autoReplyHold of the lease's length.
 	autoReplyHold = 4
 
 	// longestAutoReply is longer than any automatic reply waits.
@@ -36,9 +36,9 @@ func (a *App) SendAutoReplies(ctx context.Context) {
 	}.Run(ctx, a.log)
 }
 
-// sendAutoReply sends the next automatic reply of a workspace, if one is due, and tells
-// whether one was. The reply is sent like any other. Its key is made of the message that it
-// answers, so a process that sends it again gets the answer of the first send.
+// sendAutoReply sends the next automatic reply of a workspace, if one is due. It reports
+// whether there was one. The reply is sent like any other. Its key is made of the message
+// that it answers, so a process that sends it again gets the answer of the first send.
 func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err error) {
 	defer steps.Caught("automatic reply", &err)
 	lease := a.bounds.AutoReply
@@ -113,7 +113,8 @@ func (a *App) holdAutoReply(ctx context.Context, ws desk.ID, job *desk.AutoReply
 	}
 }
 
-// forNow tells whether a send was refused only for now, so that a later try may succeed.
+// forNow reports whether a send was refused only for the moment, so that a later try may
+// succeed.
 func forNow(err error) bool {
 	for _, t := range []desk.ErrorType{desk.ProviderUnavailable, desk.RateLimited, desk.Unavailable, desk.SendInProgress} {
 		if desk.IsType(err, t) {

@@ -26,7 +26,7 @@ type base struct {
 	bounds    Bounds
 	cursors   cursors.Sealer
 	vault     *vault.Vault      // of secrets
-	addresses desk.WebhookRules // the addresses to which webhooks and guarded connects may go
+	addresses desk.WebhookRules // which addresses webhooks and guarded connections may use
 }
 
 // derive returns a key for one purpose.

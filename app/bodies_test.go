@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// body is the stored body of a callback.
+// body returns the stored body of a callback.
 func (w *world) body(n desk.InboundItem) (body []byte) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx store.Tx) (err error) {
@@ -48,8 +48,8 @@ func TestCallback_bodies(t *testing.T) {
 	}
 }
 
-// TestSend_twins: concurrent calls with one key take one place in the provider's limits, and
-// send one message. Meanwhile, a call with another body is refused.
+// TestSend_twins: concurrent calls with one key take one place in the provider's limits,
+// and send one message. A call with another body that comes meanwhile is refused.
 func TestSend_twins(t *testing.T) {
 	t.Parallel()
 	const calls, burst = 32, 10

@@ -18,7 +18,7 @@ type Bounds struct {
 }
 
 // autoReplyLease is the length of the lease to send an automatic reply. While a process
-// sends, it extends the lease every autoReplyHold-th part of this time. The lease is short,
+// sends, it extends the lease after each 1/autoReplyHold of this time. The lease is short,
 // so that another process soon takes over from a killed one. If two processes send the same
 // reply, its key ensures that only one message is sent.
 const autoReplyLease = 20 * time.Second

@@ -67,7 +67,8 @@ func (a *App) ReceiveCallback(ctx context.Context, kind desk.ChannelKind, channe
 	return a.storeCallback(ctx, at.Workspace, channel, body)
 }
 
-// calledBack returns the channel that a callback is for, and whether it exists.
+// calledBack returns the channel to which a callback was sent, and whether this channel
+// exists.
 func (a *App) calledBack(ctx context.Context, kind desk.ChannelKind, channel desk.ID) (at provider.Access, known bool, err error) {
 	_, at, err = a.accessOf(ctx, channel)
 	if desk.IsType(err, desk.NotFound) {
@@ -92,8 +93,8 @@ func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byt
 	return err
 }
 
-// updateTemplate stores the new status of a template of a business account, and schedules
-// a fetch of the library for other changes.
+// updateTemplate stores the new status of a template of a business account. After other
+// changes, it schedules a fetch of the library.
 func (a *App) updateTemplate(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, news provider.TemplateUpdate) {
 	a.ofBusiness(ctx, ws, kind, business, func(c *desk.Channel) error {
 		a.libraries.stale.add(c.ID)
@@ -116,7 +117,8 @@ func (a *App) setAccountStatus(ctx context.Context, ws desk.ID, kind desk.Channe
 	})
 }
 
-// ofBusiness runs do for each channel of a business account, and logs errors.
+// ofBusiness calls the function do for each channel of a business account, and logs its
+// errors.
 func (a *App) ofBusiness(ctx context.Context, ws desk.ID, kind desk.ChannelKind, business string, do func(*desk.Channel) error) {
 	s, err := a.store.Settings(ctx, ws)
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// newest is the time of a channel's newest stored callback, 0 for none.
+// newest returns the time of a channel's newest stored callback, or 0 if there is none.
 func (w *world) newest(channel desk.ID) desk.Time {
 	w.t.Helper()
 	at := desk.Time(0)
@@ -82,7 +82,7 @@ func TestReceiveCallback(t *testing.T) {
 	if list := w.due(); len(list) != 1 || w.newest(channel) != list[0].ReceivedAt || list[0].Body != nil {
 		t.Fatalf("stored: %+v", list)
 	}
-	w.holds(0, 0, 0) // not processed yet: the next process finds it
+	w.holds(0, 0, 0) // not processed yet, so no records exist; the next process finds the callback
 	w.stop()
 	w.start(app.Bounds{})
 	w.takeIn()
@@ -139,7 +139,7 @@ func TestCallback_of_another_kind(t *testing.T) {
 	}
 }
 
-// many are n messages of three people.
+// many returns n messages of three people.
 func many(n int) (told []provider.Update) {
 	for i := range n {
 		told = append(told, inbound(i+1, fmt.Sprintf("90532111000%d", i%3), "", fmt.Sprint("Hello ", i)))
@@ -152,7 +152,7 @@ func many(n int) (told []provider.Update) {
 func TestCallback_in_parts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		after int // the process dies after so many messages; 0: it does not
+		after int // the process dies after this many messages; 0: it does not die
 		when  moment
 	}{
 		"at once": {}, "before the first is stored": {50, commit}, "after the first": {50, answer},
@@ -204,8 +204,8 @@ func TestCallback_in_parts(t *testing.T) {
 	}
 }
 
-// TestCallback_any_order: callbacks come twice, in any order, and with their updates divided
-// in other ways. The result is always the same.
+// TestCallback_any_order: callbacks come twice and in any order, and their updates are
+// divided into callbacks in any way. The result is always the same.
 func TestCallback_any_order(t *testing.T) {
 	t.Parallel()
 	const first, second = "905321110001", "551198765432" // known as 5511998765432
@@ -262,7 +262,8 @@ func TestCallback_any_order(t *testing.T) {
 	}
 }
 
-// story is all messages with their people, without parley's own ids and times.
+// story returns all messages with their people, as a text without parley's own ids and
+// times.
 func (w *world) story() string {
 	w.t.Helper()
 	var lines []string
@@ -319,8 +320,9 @@ func TestCallback_update_that_fails(t *testing.T) {
 	}
 }
 
-// TestCallback_while_the_database_is_away: the updates before a bad one are processed one by
-// one. If the database is away then, they are not left out.
+// TestCallback_while_the_database_is_away: one update of a callback is bad, so the updates
+// are processed one by one. If the database is away at this moment, the good update is not
+// left out.
 func TestCallback_while_the_database_is_away(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -331,7 +333,7 @@ func TestCallback_while_the_database_is_away(t *testing.T) {
 		if m.Text == "poison" {
 			return errors.New("a constraint of the database")
 		}
-		if times++; times == 3 { // with the other callback, with the bad one, then alone
+		if times++; times == 3 { // it is tried with the other callback, then with the bad update, then alone
 			return lost()
 		}
 		return nil
@@ -346,9 +348,10 @@ func TestCallback_while_the_database_is_away(t *testing.T) {
 	}
 }
 
-// TestCallback_that_can_not_be_read: one in no language is dropped, with its body, since
-// nobody knows whom it names; its time stays. What a bug in reading can't take in waits, as
-// it was, for the next release. Neither holds up the others.
+// TestCallback_that_can_not_be_read: a callback that is not JSON is dropped with its body,
+// because nobody knows whom the body names; only its time stays. If reading panics because
+// of a bug, the callback stays unchanged and waits for the next release. Neither callback
+// delays other items.
 func TestCallback_that_can_not_be_read(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -385,7 +388,7 @@ func TestCallback_that_can_not_be_read(t *testing.T) {
 	}
 	must(t, w.LookForInbound(t.Context()))
 	w.takeIn()
-	w.holds(3+1, 3+1, 3+1) // and the sandbox's
+	w.holds(3+1, 3+1, 3+1) // three of the callback, and one of the sandbox
 }
 
 // TestCallback_of_other_numbers: several numbers share a callback URL. An update about a
@@ -420,7 +423,7 @@ func TestCallback_of_other_numbers(t *testing.T) {
 		provider.Update{Business: "100200300400501", Choice: &provider.MarketingChoice{Number: "905321110005", Change: desk.OptOut, At: 10}},
 	)
 	w.takeIn()
-	w.stop() // the work after transactions is done, too
+	w.stop() // so that the work after transactions is done also
 	for n, want := range map[int]desk.ID{1: channel, 2: channel, 3: siblings, 4: {}, 5: {}} {
 		for _, c := range []desk.ID{channel, siblings, others} {
 			if found := w.writer(c, n) != nil; found != (c == want) {
@@ -447,9 +450,9 @@ func TestCallback_of_other_numbers(t *testing.T) {
 	}
 }
 
-// TestCallback_of_another_app: a callback signed with the secret of one Meta app counts only
-// for the numbers of that app. It counts for all of them also while the secret is replaced on
-// one channel after the other.
+// TestCallback_of_another_app: a callback signed with the secret of one Meta app counts
+// only for the numbers of that app. The secret is then replaced on one channel after the
+// other. Meanwhile, a callback still counts for all numbers of the app.
 func TestCallback_of_another_app(t *testing.T) {
 	t.Parallel()
 	const foreign, foreignBusiness = "200300400500601", "100200300400501"
@@ -505,8 +508,8 @@ func TestCallback_of_another_app(t *testing.T) {
 func to905(last string) edit { return to("90532111000" + last) }
 
 // TestCallback_of_a_deleted_contact: a deletion erases the bodies that name the person. A
-// callback that is still to be processed is not lost: its person becomes a new contact, who
-// can be deleted again.
+// callback that is not processed yet is not lost: its person becomes a new contact, who can
+// be deleted again.
 func TestCallback_of_a_deleted_contact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -564,7 +567,7 @@ func TestCallback_of_a_deleted_contact(t *testing.T) {
 	w.wants(0, on(w.channel))
 }
 
-// blocked checks why a send on a channel is refused, if it is.
+// blocked checks whether a send on a channel is refused because the channel is blocked.
 func (w *world) blocked(channel desk.ID, want bool) {
 	w.t.Helper()
 	r := w.send("k "+w.clock.newID().String(), on(channel))
@@ -622,8 +625,8 @@ func TestAccountStatus(t *testing.T) {
 	}
 }
 
-// TestAccountStatus_repliesOnly: an account that may only reply still sends replies, automatic
-// ones, too. An account that may not send at all does not.
+// TestAccountStatus_repliesOnly: an account that may only reply still sends replies,
+// automatic replies included. An account that may not send at all sends no replies.
 func TestAccountStatus_repliesOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -671,7 +674,7 @@ func (w *world) runAndLook() {
 	waitFor(w.t, "the first look for libraries", func() bool { return w.store.listed.Load() > looked })
 }
 
-// templateStatus is the status of the English template hello in a channel's library.
+// templateStatus returns the status of the English template hello in a channel's library.
 func (w *world) templateStatus(channel desk.ID) string {
 	w.t.Helper()
 	library, err := w.TemplatesOf(context.Background(), w.operator(), channel)
@@ -717,8 +720,8 @@ func TestTemplateNews(t *testing.T) {
 	}
 }
 
-// TestSyncStale: one of several nodes fetches a library that was not fetched for an hour. A
-// library that was reported as changed is fetched in any case, also if the database was away
+// TestSyncStale: if a library was not fetched for an hour, one of several nodes fetches it.
+// A library that was reported as changed is always fetched, even if the database was away
 // meanwhile.
 func TestSyncStale(t *testing.T) {
 	t.Parallel()
@@ -727,7 +730,7 @@ func TestSyncStale(t *testing.T) {
 	other := w.another()
 	others := other.connect(metaNumber, metaBusiness)
 	nodes := []*app.App{w.App, w.node(&faultyStore{Store: w.file}, app.Bounds{})}
-	must(t, w.SyncStale(t.Context())) // they were fetched when they were connected
+	must(t, w.SyncStale(t.Context())) // the libraries were fetched when the channels were connected
 	w.clock.advance(61 * time.Minute)
 	var group sync.WaitGroup
 	for n := range 8 {
@@ -744,11 +747,11 @@ func TestSyncStale(t *testing.T) {
 	w.runAndLook()
 	w.callback(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}})
 	waitFor(t, "the status to change", func() bool { return w.templateStatus(channel) == "paused" })
-	w.stop() // before it was fetched
+	w.stop() // the process stops before it has fetched the library
 	w.store.down.Store(true)
 	refused(t, w.SyncStale(t.Context()), desk.Unavailable)
 	w.store.down.Store(false)
-	for range 2 { // the second has nothing to do
+	for range 2 { // the second call has nothing to do
 		must(t, w.SyncStale(t.Context()))
 	}
 	if a, b := w.meta.times(channel), w.meta.times(others); a != 3 || b != 2 || w.templateStatus(channel) != "approved" {
@@ -766,8 +769,9 @@ func TestSyncStale(t *testing.T) {
 	}
 }
 
-// TestSyncStale_slow: a provider whose library never comes delays no other workspace, is
-// asked once at a time, also if somebody asks by hand, and is told at the end what changed.
+// TestSyncStale_slow: a provider never answers with the library of one channel. This delays
+// no other workspace. The provider is not asked a second time meanwhile, even if somebody
+// asks by hand. A change that is reported during the fetch is fetched after it.
 func TestSyncStale_slow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -833,8 +837,9 @@ func TestSyncChannel_slow(t *testing.T) {
 	}
 }
 
-// TestSyncChannel_of_others_every_time: what an account had before stays as deleted, up to
-// the size that a library may have.
+// TestSyncChannel_of_others_every_time: each fetch returns other templates than the one
+// before. The earlier templates stay with the status deleted, up to the size that a library
+// may have.
 func TestSyncChannel_of_others_every_time(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -863,8 +868,8 @@ func TestSyncChannel_of_others_every_time(t *testing.T) {
 	}
 }
 
-// TestSyncChannel_of_a_library_that_moved: of two nodes that fetch at once, the one that
-// asked first does not undo what the other has stored since.
+// TestSyncChannel_of_a_library_that_moved: two nodes fetch a library at once. The node that
+// asked first does not overwrite the newer library that the other node has stored.
 func TestSyncChannel_of_a_library_that_moved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -876,7 +881,7 @@ func TestSyncChannel_of_a_library_that_moved(t *testing.T) {
 	moves, n := 1, 1
 	has(n)
 	var fetching func()
-	fetching = func() { // it has changed, the other node fetches it, and it changes again
+	fetching = func() { // a change, then the fetch of the other node, then another change
 		if moves == 0 {
 			return
 		}
@@ -903,7 +908,7 @@ func TestSyncChannel_of_a_library_that_moved(t *testing.T) {
 		t.Errorf("fetched %d times, %v", w.meta.times(channel), err)
 	}
 	says("Hello number 3")
-	moves = 10 // more often than a fetch is repeated
+	moves = 10 // more changes than the number of times that a fetch is repeated
 	has(n + 1)
 	_, _, err := w.SyncChannel(t.Context(), w.operator(), channel)
 	refused(t, err, desk.Unavailable)

@@ -32,9 +32,9 @@ type NewChannel struct {
 	Secrets    provider.Secrets // an empty VerifyToken is replaced by a new one
 }
 
-// OwnAddresses tells whether members may set an address for a provider's API: the operator
-// must have opened addresses to webhooks. Connects to such an address are guarded like
-// those to webhooks (desk.Account.Guarded).
+// OwnAddresses reports whether members may set an address for a provider's API. This needs
+// the operator's setting that opens such addresses to webhooks. Connections to such an
+// address are guarded like those to webhooks (desk.Account.Guarded).
 func (a *App) OwnAddresses() bool { return a.addresses.PlainHTTP }
 
 // AddChannel adds a channel, subscribes to callbacks, and fetches the templates. First
@@ -111,7 +111,7 @@ func channelName(text string) (string, error) {
 	return name, nil
 }
 
-// connectedElsewhere tells whether a channel's number is also in another workspace.
+// connectedElsewhere reports whether another workspace has a channel with the same number.
 func (a *App) connectedElsewhere(ctx context.Context, ws desk.ID, c *desk.Channel) (bool, error) {
 	refs, err := a.store.ChannelsOfKind(ctx, c.Kind)
 	for _, ref := range refs {
@@ -342,7 +342,7 @@ func (a *App) checkSigns(ctx context.Context, at provider.Access) (problems []pr
 type ChannelHealth struct {
 	desk.ChannelSigns
 	Callback  desk.Time // the newest callback
-	Reporting string    // advice how to get callbacks from the provider; "": it sends none
+	Reporting string    // advice on how to get callbacks from the provider; "": it sends none
 }
 
 // ChannelHealth returns the health of a channel as far as it is stored, without a call to
@@ -361,7 +361,8 @@ func (a *App) ChannelHealth(ctx context.Context, p desk.Principal, id desk.ID) (
 	return h, err
 }
 
-// Reporting is advice how to get callbacks from a channel's provider; "": it sends none.
+// Reporting returns advice on how to get callbacks from a channel's provider, or "" if it
+// sends none.
 func (a *App) Reporting(c *desk.Channel) string {
 	if caller, calls := a.providers[c.Kind].(provider.CallbackProvider); calls {
 		return caller.ReportingAdvice(CallbackPath(c.Kind, c.ID.String()))

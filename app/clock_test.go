@@ -9,8 +9,8 @@ import (
 	"parley/desk"
 )
 
-// TestClock_apart: a server whose clock is over a minute off the database's says so once,
-// and once when it no longer is.
+// TestClock_apart: if a server's clock is over a minute away from the database's, the
+// server logs it once. When the clocks agree again, it logs this once.
 func TestClock_apart(t *testing.T) {
 	t.Parallel()
 	for name, far := range map[string]time.Duration{"ahead": 61 * time.Second, "behind": -400 * 24 * time.Hour} {
@@ -42,8 +42,8 @@ func TestClock_apart(t *testing.T) {
 	}
 }
 
-// TestClock_of_inbound: items are due by the database's clock, whatever the server's clock
-// says.
+// TestClock_of_inbound: the database's clock decides when items are due, even if the
+// server's clock is wrong.
 func TestClock_of_inbound(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"a year ahead": 8760 * time.Hour, "a year behind": -8760 * time.Hour} {

@@ -75,7 +75,7 @@ func TestClocks(t *testing.T) {
 // clocks are the clocks that are set to a wrong time.
 type clocks struct{ database, first, second bool }
 
-// A leapTime is when they are set.
+// A leapTime is the moment of a send at which the clocks are set.
 type leapTime string
 
 const (
@@ -99,7 +99,7 @@ type campaign struct {
 	inside func()         // called while a message is on its way
 	lost   bool           // the provider's answer is lost
 	calls  map[string]int // calls of the provider, by the text that was sent
-	keys   []string       // in order
+	keys   []string       // all keys, in the order of their sends
 	done   []string       // the keys whose message the provider accepted
 }
 
@@ -180,7 +180,7 @@ func (c *campaign) set(whose clocks, ahead time.Duration) {
 	c.ahead[1].Store(int64(pick(whose.second)))
 }
 
-// send makes the call of a key on a node.
+// send makes a call with this key on a node.
 func (c *campaign) send(node int, key string) error {
 	p, err := c.nodes[node].Access.Authenticate(c.Context(), c.key)
 	if err != nil {
@@ -210,7 +210,7 @@ func (c *campaign) repeat(when string, keys ...string) {
 	}
 }
 
-// leap sends while clocks are wrong, and after they are corrected.
+// leap makes a call while some clocks are wrong, and repeats it after they are corrected.
 func (c *campaign) leap(whose clocks, ahead time.Duration, when leapTime, lost bool) {
 	c.Helper()
 	key := fmt.Sprintf("%v by %v, %s, lost %v", whose, ahead, when, lost)
@@ -235,8 +235,8 @@ func (c *campaign) leap(whose clocks, ahead time.Duration, when leapTime, lost b
 	c.lost = false
 }
 
-// bounds takes leases and places while clocks are wrong. After the clocks are corrected,
-// none is held for longer than its bound.
+// bounds takes leases and places while some clocks are wrong. After the clocks are
+// corrected, no lease or place is held for longer than its bound.
 func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 	c.Helper()
 	ctx, name := c.Context(), fmt.Sprintf("%v by %v", whose, ahead)
@@ -281,20 +281,20 @@ func (c *campaign) bounds(whose clocks, ahead time.Duration) {
 	c.set(clocks{}, 0)
 }
 
-// randomID is an id that does not depend on a time.
+// randomID returns an id that does not depend on a time.
 func randomID() (id desk.ID) {
 	_, _ = rand.Read(id[:])
 	return id
 }
 
-// live simulates 29 days of service, with repeated calls and wrong clocks. Two days later
-// the same calls are new ones.
+// live simulates 29 days of service, with repeated calls and wrong clocks. Two days after
+// that, the same calls send new messages.
 func (c *campaign) live() {
 	c.Helper()
 	hours := func(n int) {
 		for range n {
 			c.up.Add(int64(time.Hour))
-			for range 2 { // they see that it was raised before the next hour
+			for range 2 { // the second look sees that the counter was raised
 				for _, a := range c.nodes {
 					must(c.T, a.Clock.Look(c.Context()))
 				}

@@ -194,8 +194,8 @@ func (a *App) NewestContacts(ctx context.Context, p desk.Principal, owner desk.I
 }
 
 // FindContacts returns the contacts that hold a text as an e-mail, as a phone number in any
-// spelling, or as an external id, the oldest first. There may be several: each reading of
-// the text may belong to another contact.
+// spelling, or as an external id, the oldest first. There may be several, because the text
+// can be an e-mail of one contact and an external id of another.
 func (a *App) FindContacts(ctx context.Context, p desk.Principal, text string) ([]*desk.Contact, error) {
 	return a.ContactsHolding(ctx, p, desk.Readings(text, p.Settings.Country))
 }
@@ -212,10 +212,10 @@ func (a *App) ContactsHolding(ctx context.Context, p desk.Principal, list []desk
 	return book.Holding(list), nil
 }
 
-// holder returns the one contact that holds all the identities of a filter, if it
-// matches the other filters and comes after the given position. It uses the rules of a
-// write, so it returns IdentityConflict for an identity that contacts share if none has
-// exactly this spelling.
+// holder returns the one contact that holds all the identities of a filter, if it matches
+// the other filters and comes after the given position. It uses the rules of a write. So if
+// several contacts share an identity, and none has exactly this spelling, it returns
+// IdentityConflict.
 func (a *App) holder(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace) ([]*desk.Contact, error) {
 	book, err := a.store.Book(ctx, ws, desk.Lookup{Identities: f.Held})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"parley/store"
 )
 
-// A fullStore has more in every Book than a dry run may load.
+// A fullStore adds so much to every Book that a dry run may not load it.
 type fullStore struct{ store.Store }
 
 func (s fullStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
@@ -36,7 +36,7 @@ func TestTryAll_of_large_contacts(t *testing.T) {
 	op := func() *desk.Op { return &desk.Op{Kind: desk.OpDelete, ByID: true, Target: desk.ID{15: 1}} }
 	_, _, err := a.TryAll(t.Context(), w.caller(), []*desk.Op{op(), op()})
 	refused(t, err, desk.PayloadTooLarge)
-	if outcome, err := a.Try(t.Context(), w.caller(), op()); err != nil || outcome.Status != desk.StatusDeleted { // of one there is none
+	if outcome, err := a.Try(t.Context(), w.caller(), op()); err != nil || outcome.Status != desk.StatusDeleted { // a dry run of one operation has no limit
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }

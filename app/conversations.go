@@ -70,9 +70,9 @@ func (a *App) conversations(ctx context.Context, list cursors.List, f desk.Conve
 	return page, a.cursors.Seal(list, append(place, next.ID[:]...)), nil
 }
 
-// InboxCounts counts open conversations of a channel (zero: of all), each count up to
-// desk.MaxCount: those that the caller holds, the unassigned ones, all, and those that the
-// caller holds and in which the person waits.
+// InboxCounts counts the open conversations of a channel (zero: of all channels). There are
+// four numbers, each up to desk.MaxCount: the caller's conversations, the unassigned ones,
+// all, and the caller's conversations in which the person waits.
 func (a *App) InboxCounts(ctx context.Context, p desk.Principal, channel desk.ID) (desk.ConversationCounts, error) {
 	member := desk.ID{}
 	if p.Actor.Kind == desk.ByMember {
@@ -85,7 +85,7 @@ func (a *App) InboxCounts(ctx context.Context, p desk.Principal, channel desk.ID
 type Team struct {
 	Members []TeamMember
 	Pool    desk.Workload // of unassigned conversations
-	Later   desk.Time     // a workload without Waiting may have waits that began after this time; 0: it has none
+	Later   desk.Time     // if a workload has no Waiting, only waits that began after this time are possible in it; 0: none is
 }
 
 // A TeamMember is a member with the member's workload.
@@ -138,7 +138,7 @@ func messageList(p desk.Principal, conversation desk.ID) cursors.List {
 	return cursors.List{Workspace: p.Workspace(), Name: "messages", Filter: conversation.String()}
 }
 
-// messagePlace is the position of a cursor in a list of messages.
+// messagePlace returns the position of a cursor in a list of messages.
 func (a *App) messagePlace(p desk.Principal, conversation desk.ID, cursor string) (desk.MessagePlace, error) {
 	place, err := a.cursors.Open(messageList(p, conversation), cursor)
 	if err != nil {
@@ -163,8 +163,8 @@ type Seen struct {
 	Status   desk.ConversationStatus // "": any
 }
 
-// still returns Changed, with the current conversation, if the conversation is no longer in
-// the seen state. A nil Seen accepts any state.
+// still checks that the conversation is in the seen state. If it is not, it returns
+// Changed, with the current conversation. A nil Seen accepts any state.
 func (s *Seen) still(tx store.Tx, c *desk.Conversation) error {
 	if s == nil {
 		return nil
@@ -183,9 +183,10 @@ func changed(c *desk.Conversation) error {
 }
 
 // Assign assigns a conversation to the member with this id or e-mail, even if another
-// has it. It returns NotFound, InvalidRequest if there is no such member, Unauthorized or
-// Forbidden if the caller was changed meanwhile, and Changed if something would change
-// and the conversation is no longer in the seen state (nil: any state is accepted).
+// member has it. It returns NotFound, InvalidRequest if there is no such member, and
+// Unauthorized or Forbidden if the caller was changed meanwhile. It returns Changed if the
+// conversation is no longer in the seen state (nil: any state is accepted), unless nothing
+// would change.
 func (a *App) Assign(ctx context.Context, p desk.Principal, id desk.ID, member string, seen *Seen) (*desk.Conversation, error) {
 	ref := desk.ReferTo(member)
 	return a.changeConversation(ctx, p, id, seen, func(tx store.Tx, c *desk.Conversation) error {
@@ -262,8 +263,8 @@ func (a *App) changeConversation(ctx context.Context, p desk.Principal, id desk.
 	return c, err
 }
 
-// unassign makes up to limit open conversations of a member unassigned, and returns how
-// many. It begins after the position, and moves it to the last conversation.
+// unassign makes up to limit open conversations of a member unassigned, and returns their
+// number. It begins behind the position in after, and sets after to the last conversation.
 func (a *App) unassign(ctx context.Context, p desk.Principal, member desk.ID, after **desk.ConversationPlace, limit int) (int, error) {
 	var held []*desk.Conversation
 	err := a.store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {

@@ -91,7 +91,7 @@ func TestReceive_twice(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// status moves a conversation.
+// status changes the status of a conversation.
 func (w *world) status(id desk.ID, s desk.ConversationStatus) *desk.Conversation {
 	w.t.Helper()
 	c, err := w.SetStatus(context.Background(), w.caller(), id, s, nil)
@@ -239,7 +239,7 @@ func TestSeen(t *testing.T) {
 	done(w.Assign(t.Context(), p, c.ID, "ada@example.com", see()))
 	old = see()
 	done(w.Assign(t.Context(), p, c.ID, "grace@example.com", old))
-	done(w.Assign(t.Context(), p, c.ID, "grace@example.com", old)) // clicked twice
+	done(w.Assign(t.Context(), p, c.ID, "grace@example.com", old)) // the member has clicked twice
 	changed(w.Assign(t.Context(), p, c.ID, "ada@example.com", old))
 	changed(w.SetStatus(t.Context(), p, c.ID, desk.StatusClosed, old))
 	if now := w.conversation(c.ID); now.AssignedMember != w.grace.ID || now.Status != desk.StatusOpen {
@@ -250,8 +250,8 @@ func TestSeen(t *testing.T) {
 	done(w.SetStatus(t.Context(), p, c.ID, desk.StatusOpen, nil))
 }
 
-// TestSeen_races: two members act at once on the state that they saw. The later one gets the
-// other's change as a refusal, and does not overwrite it.
+// TestSeen_races: two members act at once on the state that they saw. The later action is
+// refused with the change that the other member has made, and does not overwrite it.
 func TestSeen_races(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -307,8 +307,8 @@ func TestInboxCounts(t *testing.T) {
 	}
 }
 
-// TestSetStatus goes through all moves: each is possible, so long as no other
-// conversation of the contact is open on the channel.
+// TestSetStatus tries every change of a status. Each is possible if no other conversation
+// of the contact is open on the channel.
 func TestSetStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -334,7 +334,7 @@ func TestSetStatus(t *testing.T) {
 			t.Errorf("it is %s", got.Status)
 		}
 	}
-	w.status(second.ID, desk.StatusOpen) // no change: it is open
+	w.status(second.ID, desk.StatusOpen) // the conversation is open, so nothing changes
 	w.status(second.ID, desk.StatusArchived)
 	w.status(first.ID, desk.StatusOpen)
 	if next := w.writes(number, "Still here"); next.ID != first.ID {
@@ -445,8 +445,8 @@ func TestConversations_lists(t *testing.T) {
 	old := receive(w.channel, "905321110001", 1000)
 	middle := receive(w.channel, "905321110002", 2000)
 	elsewhere := receive(second, "905321110001", 3000)
-	alike := receive(w.channel, "905321110003", 2000) // made later, so it stands first
-	receive(w.channel, "905321110001", 4000)          // moves the oldest up
+	alike := receive(w.channel, "905321110003", 2000) // made last, so it is listed first
+	receive(w.channel, "905321110001", 4000)          // moves the oldest conversation to the front
 	w.status(middle.ID, desk.StatusClosed)
 	_, err := w.Assign(t.Context(), w.caller(), alike.ID, "ada@example.com", nil)
 	must(t, err)
@@ -587,16 +587,16 @@ func TestWorkspaces_are_sealed(t *testing.T) {
 	refused(t, err, desk.NotFound)
 	_, err = w.SetStatus(ctx, p, m.Conversation.ID, desk.StatusClosed, nil)
 	refused(t, err, desk.NotFound)
-	refused(t, w.sendBy(w.App, p, "k", on(w.channel)).err, desk.NotFound) // the key is its own, the channel is not there
+	refused(t, w.sendBy(w.App, p, "k", on(w.channel)).err, desk.NotFound) // the key may be used in its own workspace, but the channel is not there
 	refused(t, w.sendBy(w.App, p, "k").err, desk.NotFound)
 	if list, _, err := w.Conversations(ctx, p, desk.ConversationFilter{}, "", 10); err != nil || len(list) != 0 {
 		t.Errorf("it sees %+v, %v", list, err)
 	}
 }
 
-// TestReceive_in_one_second: a provider reports whole seconds. Of messages in one second, the
-// order of arrival is kept, also relative to messages that were sent meanwhile. A message of
-// an earlier second comes before them.
+// TestReceive_in_one_second: a provider reports times in whole seconds. Messages of one
+// second stay in the order in which they came, also relative to messages that were sent
+// meanwhile. A message of an earlier second comes before them.
 func TestReceive_in_one_second(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -611,7 +611,7 @@ func TestReceive_in_one_second(t *testing.T) {
 	receive("b", second)
 	receive("c", second)
 	w.clock.advance(time.Duration(int64(second)+500-int64(desk.TimeOf(w.clock.now()))) * time.Millisecond)
-	answer := w.message(w.sent("k")) // it may be of the next second, on a slow machine
+	answer := w.message(w.sent("k")) // on a slow machine, it may be of the next second
 	receive("d", second)
 	receive("e", second)
 	receive("a", second-1000)
@@ -625,7 +625,7 @@ func TestReceive_in_one_second(t *testing.T) {
 		d = answer.TS + 1
 	}
 	want := map[string]desk.Time{"a": second - 1000, "b": second, "c": second + 1, "d": d, "e": d + 1, answer.ExternalID: answer.TS}
-	delete(times, "f") // it may stand after the answer
+	delete(times, "f") // this message may come after the answer
 	if !maps.Equal(times, want) {
 		t.Errorf("%v, want %v", times, want)
 	}
@@ -671,7 +671,8 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// wants checks since when the test's number has opted out of marketing; 0: it has not.
+// wants checks the time since which the test's number has opted out of marketing; 0: it has
+// not opted out.
 func (w *world) wants(since desk.Time, edits ...edit) {
 	w.t.Helper()
 	r := w.send("sale "+w.clock.newID().String(), append([]edit{of("sale", "en")}, edits...)...)
@@ -730,7 +731,7 @@ func TestOptOut_replays(t *testing.T) {
 	}
 }
 
-// A steppingStore records at which positions a removal begins to read lists.
+// A steppingStore records the positions at which a removal begins to read lists.
 type steppingStore struct {
 	store.Store
 	contacts      []desk.ContactPlace

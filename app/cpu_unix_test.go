@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpu is how long this process has used the processor.
+// cpu returns how long this process has used the processor.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -10,8 +10,8 @@ import (
 	"parley/desk"
 )
 
-// TestCountDays: messages are counted on the days on which they were sent. Each event counts
-// once, whichever process counts and however often.
+// TestCountDays: messages are counted on the days on which they were sent. Each event
+// counts once, even if several processes count, several times.
 func TestCountDays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

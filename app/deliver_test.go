@@ -14,7 +14,7 @@ import (
 	"parley/store"
 )
 
-// webhook adds a webhook, which gets no earlier events.
+// webhook adds a webhook. It does not get the events from before.
 func (w *world) webhook(url string, types ...string) desk.ID {
 	w.t.Helper()
 	added, _, err := w.Deliver.AddWebhook(w.t.Context(), w.operator(), desk.WebhookEdit{URL: &url, Types: &types}, nil)
@@ -36,7 +36,7 @@ func (w *world) state(webhook desk.ID) desk.WebhookState {
 	return states[webhook]
 }
 
-// settled waits until all events are delivered or failed, and stored.
+// settled waits until n deliveries are stored and none is pending.
 func (w *world) settled(webhook desk.ID, n int) (list []*desk.WebhookDelivery) {
 	w.t.Helper()
 	waitFor(w.t, "deliveries to settle", func() bool {
@@ -176,7 +176,8 @@ func TestDeliver_failing(t *testing.T) {
 	}
 }
 
-// TestDeliver_holds: an endpoint that asks for a pause gets it.
+// TestDeliver_holds: if an endpoint asks for a pause, no try begins until the pause is
+// over.
 func TestDeliver_holds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,7 +228,7 @@ func TestDeliver_nodes(t *testing.T) {
 	if got := len(w.receiver.got()); got != 100 {
 		t.Errorf("%d attempts, want 100", got)
 	}
-	// The second node loses its database amid tries.
+	// The second node loses its database while tries are under way.
 	release := make(chan struct{})
 	w.receiver.plays(func(posted) deliver.Posted { <-release; return deliver.Posted{StatusCode: 200} })
 	write(20)
@@ -337,7 +338,7 @@ func TestDeliver_slow_database(t *testing.T) {
 	c := w.put(mailed("gone@example.com"))
 	var reads atomic.Int32
 	w.store.read = func(page *store.EventPage) {
-		if len(page.Events) > 0 && reads.Add(1) <= 2 { // the page, and the event alone
+		if len(page.Events) > 0 && reads.Add(1) <= 2 { // both reads are slow: that of the page, and that of the event alone
 			if reads.Load() == 1 {
 				w.deleteContact(c.ID)
 			}
@@ -351,8 +352,8 @@ func TestDeliver_slow_database(t *testing.T) {
 	}
 }
 
-// TestDeliver_moved: a try under way to a URL does not disable the webhook after its
-// owner has changed the URL.
+// TestDeliver_moved: the owner changes the URL of a webhook while a try is under way. The
+// result of this try does not disable the webhook.
 func TestDeliver_moved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -388,8 +389,9 @@ func TestDeliver_moved(t *testing.T) {
 	}
 }
 
-// TestDeliver_enabled_anew: a try that began before the owner enabled the webhook
-// anew does not disable it, however long it had failed before.
+// TestDeliver_enabled_anew: the owner disables and enables a webhook while a try is under
+// way. The result of this try does not disable the webhook, even if the endpoint had failed
+// for long before.
 func TestDeliver_enabled_anew(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, desk.DeliveryRules{Schedule: []time.Duration{time.Second, time.Second}, GiveUp: 2 * time.Hour})
@@ -409,7 +411,7 @@ func TestDeliver_enabled_anew(t *testing.T) {
 	waitFor(t, "the failure", func() bool { return w.state(webhook).FailingSince != 0 })
 	w.clock.advance(3 * time.Hour)
 	waitFor(t, "the second attempt", func() bool { return len(w.receiver.got()) == 2 })
-	other := w.node(w.file, app.Bounds{}) // another node: the first one does not notice its change at once
+	other := w.node(w.file, app.Bounds{}) // the change is made on another node, so the first node does not notice it at once
 	for _, enabled := range []bool{false, true} {
 		_, err := other.Deliver.EditWebhook(t.Context(), w.operator(), webhook, desk.WebhookEdit{Enabled: &enabled})
 		must(t, err)
@@ -498,7 +500,8 @@ func TestDeliver_swept(t *testing.T) {
 	}
 }
 
-// probed lets times pass, and waits for a failing endpoint's next probe after each.
+// probed advances the clock by each pause, and then waits for the next probe of a failing
+// endpoint.
 func (w *world) probed(webhook desk.ID, pauses ...time.Duration) {
 	w.t.Helper()
 	for _, pause := range pauses {
@@ -592,7 +595,8 @@ func TestDeliver_gives_up(t *testing.T) {
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "WARN ") || !strings.Contains(lines[0], webhook.String()) {
 		t.Fatalf("log: %q", lines)
 	}
-	// From its cursor to the oldest event left: contacts, and the event that disabled it.
+	// These are all events from the cursor to the oldest one left: those of contacts, and the
+	// one that disabled the webhook.
 	if want := fmt.Sprintf(" events=%d", w.oldest().Seq-cursor.Seq); !strings.HasSuffix(lines[0], want) {
 		t.Errorf("log: %q, want%s", lines[0], want)
 	}
@@ -601,7 +605,7 @@ func TestDeliver_gives_up(t *testing.T) {
 	}
 }
 
-// oldest is the place before the oldest event of the feed.
+// oldest returns the place before the oldest event of the feed.
 func (w *world) oldest() desk.EventPlace {
 	w.t.Helper()
 	page, err := w.Feed.Page(w.t.Context(), w.caller(), feed.Query{Limit: 1})
@@ -609,8 +613,8 @@ func (w *world) oldest() desk.EventPlace {
 	return page.Oldest
 }
 
-// TestDeliver_lag: the lag of a waiting delivery counts from its event, not from the start of
-// the delivery, also on a node that takes over.
+// TestDeliver_lag: the lag of a waiting delivery is measured from the time of its event,
+// not from the beginning of the delivery. This also holds on a node that takes over.
 func TestDeliver_lag(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -30,15 +30,15 @@
 //	conversations.go  conversations and messages: reading and changing them
 //	receive.go        inbound messages: finding the contact and the conversation, storing
 //	notes.go          notes of the team on conversations
-//	talk.go           how conversations stand: what is unread, who waits, the inbox
-//	window.go         what messages change in how a conversation stands, and in its window
+//	talk.go           the state of conversations: unread messages, waiting people; the inbox
+//	window.go         how messages change the state of a conversation, and its window
 //	marking.go        marking messages as read
 //	receipts.go       telling the provider that a message was read
 //	receipt_places.go how many receipts are on their way
 //	send.go           a send: hold, dispatch, answer, and calls that repeat it
 //	bounds.go         the time limits of a send
 //	plan.go           the template send: its checks, the planned attempt
-//	flights.go        calls of one key that come at once
+//	flights.go        calls with one key that come at the same time
 //	reply.go          free messages
 //	reply_plan.go     the free message: its checks, the planned attempt, the message
 //	settle.go         all the ways in which an attempt ends

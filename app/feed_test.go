@@ -61,7 +61,7 @@ func TestEventID(t *testing.T) {
 	}
 }
 
-// latest is the newest place of the feed.
+// latest returns the cursor of the newest place of the feed.
 func (w *world) latest() string {
 	w.t.Helper()
 	page, err := w.Feed.Page(w.t.Context(), w.caller(), feed.Query{Cursor: "latest", Limit: 1})
@@ -69,7 +69,7 @@ func (w *world) latest() string {
 	return w.Feed.Cursor(page)
 }
 
-// edit makes an event.
+// edit makes a change that has an event.
 func (w *world) edit() {
 	w.t.Helper()
 	name := fmt.Sprint("Acme ", time.Now().UnixNano())
@@ -77,8 +77,9 @@ func (w *world) edit() {
 	must(w.t, err)
 }
 
-// TestFollow_wakes: a follower gets an event right after its commit, and an event of another
-// process after the next look. An event that comes while the follower is added wakes it, too.
+// TestFollow_wakes: a follower gets an event right after its commit, and an event of
+// another process after the next look. An event that comes while the follower is being
+// added also wakes it.
 func TestFollow_wakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +100,7 @@ func TestFollow_wakes(t *testing.T) {
 	}
 	w.edit()
 	first := next()
-	w.edit() // the first wake of the follower is used up
+	w.edit() // so that the first wake of the follower is used
 	if second := next(); second <= first {
 		t.Errorf("%s after %s", second, first)
 	}
@@ -114,7 +115,7 @@ func TestFollow_wakes(t *testing.T) {
 	if page, err := f.Next(t.Context(), time.Millisecond); err != nil || len(page.Events) != 0 || w.Feed.Cursor(page) != w.latest() {
 		t.Errorf("%+v %v", page, err)
 	}
-	// Commits beside followers that come and go.
+	// Commits are made while followers come and go.
 	var stop atomic.Bool
 	done := make(chan struct{})
 	go func() {
@@ -201,7 +202,8 @@ func TestForgetEvents_wrong_clock(t *testing.T) {
 	}
 }
 
-// TestFollow_ends: without a database, after a drain, and with its context.
+// TestFollow_ends: a follower ends if the database is away, after a drain, or with its
+// context.
 func TestFollow_ends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -235,9 +237,9 @@ func TestFollow_ends(t *testing.T) {
 	}
 }
 
-// TestFollow_permission: a follower whose key loses a permission gets no more events that need
-// it, neither in the page that waits to be written nor in the next one. The same holds for a
-// revoked key.
+// TestFollow_permission: a follower's key loses a permission. The follower gets no more
+// events that need the permission, not even in a page that is waiting to be written. The
+// same holds if the key is revoked.
 func TestFollow_permission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -270,7 +272,7 @@ func TestFollow_permission(t *testing.T) {
 			f, _, err := w.Feed.Follow(t.Context(), p, feed.Query{Cursor: "latest", Limit: 10, Types: c.types})
 			must(t, err)
 			defer f.Close()
-			_, err = f.Next(t.Context(), time.Millisecond) // the wake of its beginning is used up
+			_, err = f.Next(t.Context(), time.Millisecond) // so that the first wake is used
 			must(t, err)
 			still := f.Still(t.Context())
 			if !still() {
@@ -287,8 +289,8 @@ func TestFollow_permission(t *testing.T) {
 	}
 }
 
-// TestEvents_early_statuses: the event of a status that came before its message follows the
-// message's event in the feed, also if a late report of the send brings both.
+// TestEvents_early_statuses: a status came before its message. In the feed, its event comes
+// after the message's event, even if a late report of the send brings both.
 func TestEvents_early_statuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

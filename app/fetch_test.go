@@ -23,7 +23,7 @@ import (
 	"parley/store"
 )
 
-// A courier is the world's provider, and has files.
+// A courier is the world's provider with files and read receipts.
 type courier struct {
 	*scripted
 	mu    sync.Mutex
@@ -32,11 +32,11 @@ type courier struct {
 
 	uploading func() // called while a file is handed over
 
-	deaf int      // so many receipts fail
-	read []string // the messages whose receipts came, including failed ones
+	deaf int      // this many read receipts fail
+	read []string // the messages for which read receipts came, including those that failed
 }
 
-// fetches is what a provider does when it is asked for a file.
+// A fetches function is the provider's part of a fetch of a file.
 type fetches func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error)
 
 func (c *courier) Upload(_ context.Context, _ provider.Access, mime, name string, size int64, content io.Reader) (string, error) {
@@ -60,7 +60,7 @@ func (c *courier) MarkRead(_ context.Context, _ provider.Access, externalID stri
 	return nil
 }
 
-// receipts are the messages for which the provider got a read receipt.
+// receipts returns the messages for which the provider got a read receipt.
 func (c *courier) receipts() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *courier) asked(ref string) int {
 	return c.tries[ref]
 }
 
-// has sends a file as it is.
+// has returns a fetches function that sends a file without data about it.
 func has(content string) fetches {
 	return func(_ context.Context, _ int, _ func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		_, err := io.WriteString(w, content)
@@ -90,7 +90,7 @@ func has(content string) fetches {
 	}
 }
 
-// tells sends a file, and reports data about it.
+// tells returns a fetches function that reports data about a file and sends it.
 func tells(content string, of provider.FetchedMedia) fetches {
 	return func(_ context.Context, _ int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		if err := told(of); err != nil {
@@ -101,7 +101,8 @@ func tells(content string, of provider.FetchedMedia) fetches {
 	}
 }
 
-// after fails a number of times first.
+// after returns a fetches function that fails a number of times. After these failures, it
+// calls the function in then.
 func after(fails int, then fetches) fetches {
 	return func(ctx context.Context, try int, told func(provider.FetchedMedia) error, w io.Writer) (provider.FetchedMedia, error) {
 		if try <= fails {
@@ -122,7 +123,8 @@ func newCourier(t *testing.T) (*world, *courier) {
 	return w, c
 }
 
-// gets receives a message with a file, and returns the file's record.
+// gets receives a message with a file, and returns its conversation and the file's record.
+// The function f fetches the file.
 func (w *world) gets(c *courier, ref string, f fetches, in provider.InboundMedia) (*desk.Conversation, *desk.Media) {
 	w.t.Helper()
 	c.mu.Lock()
@@ -149,7 +151,7 @@ func (w *world) fileOf(conversation desk.ID, externalID string) *desk.Media {
 	return nil
 }
 
-// fetched waits until a file is not pending any more.
+// fetched waits until a file is not pending any more, and returns its record.
 func (w *world) fetched(conversation desk.ID, externalID string) (m *desk.Media) {
 	w.t.Helper()
 	waitFor(w.t, "the file of "+externalID, func() bool {
@@ -169,7 +171,7 @@ func (w *world) contentOf(m *desk.Media) string {
 	return string(b)
 }
 
-// again makes the job of a file due now, as if time had passed.
+// again makes the fetch of a file due now, as if time had passed.
 func (w *world) again(m *desk.Media) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
@@ -184,7 +186,7 @@ func (w *world) again(m *desk.Media) {
 
 const picture = "\xff\xd8\xff\xe0 a picture"
 
-// A message is there at once, with a pending file; the file follows, with an event.
+// A message is stored at once, with a pending file. The file follows later, with an event.
 func TestFetchMedia(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -275,8 +277,8 @@ func TestFetchMedia_failures(t *testing.T) {
 	}
 }
 
-// A failure of our own storage does not count as a try: the file is fetched again after half
-// a minute, and no bytes are left meanwhile.
+// If our own storage fails, this does not count as a try: the file is fetched again after
+// half a minute. Meanwhile, no bytes of it stay stored.
 func TestFetchMedia_storage_fails(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -310,8 +312,8 @@ func TestFetchMedia_storage_fails(t *testing.T) {
 	}
 }
 
-// A file that the provider can't get, or that is too old, has failed. A failed file can be
-// fetched again on request.
+// The fetch of a file fails if the provider can't get the file, or if the file is too old.
+// A failed file can be fetched again on request.
 func TestFetchMedia_given_up(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -378,7 +380,7 @@ func TestFetchMedia_is_fair(t *testing.T) {
 }
 
 // If a person is deleted while their file is fetched, nothing is stored. A process that has
-// lost its job stores nothing, either.
+// lost its job also stores nothing.
 func TestFetchMedia_overtaken(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
@@ -409,7 +411,7 @@ func TestFetchMedia_overtaken(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// jobOf is the job that fetches a file, nil if there is none.
+// jobOf returns the job that fetches a file, or nil if there is none.
 func (w *world) jobOf(m *desk.Media) (job *store.MediaJob) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) (err error) {
@@ -419,8 +421,8 @@ func (w *world) jobOf(m *desk.Media) (job *store.MediaJob) {
 	return job
 }
 
-// TestFetchMedia_two: two processes fetch a file, because the first one stood still for longer
-// than its lease. Only the process that has the job stores the result.
+// TestFetchMedia_two: two processes fetch one file, because the first process stood still
+// for longer than its lease. Only the process that has the job now stores its result.
 func TestFetchMedia_two(t *testing.T) {
 	t.Parallel()
 	fails := func(err error) fetches {
@@ -464,7 +466,7 @@ func TestFetchMedia_two(t *testing.T) {
 					t.Fatal(i, err)
 				}
 				if i == 0 {
-					w.clock.advance(2 * time.Minute) // in which the first stood still
+					w.clock.advance(2 * time.Minute) // for this time the first process stood still
 				}
 			}
 			has := w.jobOf(m)
@@ -496,13 +498,13 @@ func TestFetchMedia_two(t *testing.T) {
 	}
 }
 
-// TestFetchMedia_lost: a process that learns that another one has its job stops fetching, and
-// neither counts nor logs a failure.
+// TestFetchMedia_lost: a process learns that another process has its job. It stops
+// fetching, and neither counts nor logs a failure.
 func TestFetchMedia_lost(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)
 	w.stop()
-	w.start(app.Bounds{Fetch: 300 * time.Millisecond}) // so it looks every 100 ms
+	w.start(app.Bounds{Fetch: 300 * time.Millisecond}) // so the process checks its job every 100 ms
 	began, why := make(chan struct{}), make(chan error, 1)
 	_, m := w.gets(c, "1", func(ctx context.Context, _ int, _ func(provider.FetchedMedia) error, _ io.Writer) (provider.FetchedMedia, error) {
 		close(began)
@@ -553,7 +555,8 @@ func TestUpload_not_stored(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// With a retention time, the content of old files is deleted, with an event for each message.
+// If a retention time is set, the content of old files is deleted, with an event for each
+// message.
 func TestForgetMedia(t *testing.T) {
 	t.Parallel()
 	w, c := newCourier(t)

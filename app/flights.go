@@ -8,8 +8,8 @@ import (
 	"parley/desk"
 )
 
-// holds lets one call at a time hold an Idempotency-Key. Calls that waited find the attempt
-// of the first one, and need no place in the provider's limits.
+// holds lets only one call at a time work with an Idempotency-Key. Calls that have waited
+// find the attempt of the first call, so they need no place in the provider's limits.
 type holds struct {
 	mu    sync.Mutex
 	byKey map[holdOf]*holder
@@ -25,9 +25,10 @@ type holder struct {
 	done chan struct{}
 }
 
-// enter makes a call the holder of the key, and returns a function that ends this. While
-// another call is the holder, enter waits for its end and then returns nil. A call with
-// another body is refused at once; a call that waits too long gets SendInProgress.
+// enter makes a call the holder of the key, and returns a function with which the call
+// gives up the key. While another call is the holder, enter waits for its end and then
+// returns nil. A call with another body is refused at once; a call that waits too long gets
+// SendInProgress.
 func (c *holds) enter(ctx context.Context, of holdOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
 	mine := &holder{hash, make(chan struct{})}
 	other := c.take(of, mine)
@@ -80,7 +81,8 @@ type flight struct {
 	err    error
 }
 
-// landed is closed once there is an answer; for a nil flight it is never closed.
+// landed returns a channel that is closed once there is an answer. For a nil flight it is
+// never closed.
 func (f *flight) landed() <-chan struct{} {
 	if f == nil {
 		return nil

@@ -8,15 +8,15 @@ import (
 	"parley/desk"
 )
 
-// A clock is the real clock, set ahead. It makes ids by its time.
+// A clock is the real clock, which tests can set ahead. Its ids contain its time.
 type clock struct {
 	ahead, server, up, made atomic.Int64
-	database                func(ahead time.Duration) // sets a database's own clock; nil: it has none
+	database                func(ahead time.Duration) // sets a database's own clock; nil: the database has none
 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// atServer is the servers' clock, which may be off the database's.
+// atServer returns the time of the servers' clock. It may differ from the database's clock.
 func (c *clock) atServer() time.Time { return c.now().Add(time.Duration(c.server.Load())) }
 
 func (c *clock) advance(d time.Duration) {
@@ -26,12 +26,12 @@ func (c *clock) advance(d time.Duration) {
 	}
 }
 
-// uptime is the monotonic clock.
+// uptime returns the time of the monotonic clock.
 func (c *clock) uptime() time.Duration { return time.Since(began) + time.Duration(c.up.Load()) }
 
 var began = time.Now()
 
-// newID makes an id like a UUIDv7: milliseconds, then a counter.
+// newID makes an id like a UUIDv7: it has the time in milliseconds, then a counter.
 func (c *clock) newID() (id desk.ID) {
 	binary.BigEndian.PutUint64(id[:], uint64(desk.TimeOf(c.now()))<<16)
 	binary.BigEndian.PutUint64(id[8:], uint64(c.made.Add(1)))
@@ -39,7 +39,7 @@ func (c *clock) newID() (id desk.ID) {
 	return id
 }
 
-// random fills with other bytes at each call, so that all keys differ.
+// random fills b with different bytes at each call, so that all keys differ.
 func (c *clock) random(b []byte) {
 	for i := range b {
 		n := uint64(c.made.Add(1)) * 0x9E3779B97F4A7C15

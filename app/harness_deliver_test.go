@@ -13,7 +13,7 @@ import (
 	"parley/desk"
 )
 
-// rendered is an event as the tests' receiver gets it.
+// rendered returns an event in the form that the tests' receiver gets.
 func rendered(page *feed.Page, e *desk.FeedEvent) []byte {
 	_, contact := e.Of()
 	told := toldEvent{ID: e.ID, Type: string(e.Type), Subject: e.Subject.String(), Changed: e.Changed}
@@ -32,12 +32,12 @@ type toldEvent struct {
 	Changed                 []string
 }
 
-// A receiver plays all endpoints.
+// A receiver is the server behind all endpoints of webhooks.
 type receiver struct {
 	mu      sync.Mutex
 	posts   []posted
 	flying  int
-	most    int // tries at once
+	most    int // the greatest number of tries at one time
 	answers func(posted) deliver.Posted
 }
 
@@ -46,7 +46,7 @@ type posted struct {
 	deliver.Post
 	toldEvent
 	ctx context.Context //nolint:containedctx // of the try
-	n   int             // how often the event has come to this URL, with this time
+	n   int             // how many times the event has come to this URL, including this try
 }
 
 func (r *receiver) Post(ctx context.Context, p deliver.Post) deliver.Posted {
@@ -81,7 +81,7 @@ func (r *receiver) plays(answers func(posted) deliver.Posted) {
 	r.answers = answers
 }
 
-// got are the tries so far, those of some URLs only.
+// got returns the tries so far; if URLs are given, only the tries to these URLs.
 func (r *receiver) got(urls ...string) []posted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,9 @@ func refusesWith(code int, response string) deliver.Posted {
 	return deliver.Posted{StatusCode: code, Error: "status", Response: response, Took: time.Millisecond}
 }
 
-// deliver runs the deliveries of an App until the returned function, which waits. As in a
-// server, the App looks for what other nodes have stored.
+// deliver runs the deliveries of an App. The function that it returns stops them and waits
+// for their end. As in a server, the App also looks for events that other nodes have
+// stored.
 func (w *world) deliver(a *app.App) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -102,7 +103,7 @@ func (w *world) deliver(a *app.App) (stop func()) {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			_ = a.Feed.Look(ctx) // it wakes all if the store is cut off
+			_ = a.Feed.Look(ctx) // this wakes all followers if the store is cut off
 			select {
 			case <-tick.C:
 			case <-ctx.Done():

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A logbook keeps what is logged.
+// A logbook collects the lines of the log.
 type logbook struct {
 	mu    sync.Mutex
 	lines []string
@@ -41,8 +41,8 @@ func (l *logbook) find(text string) (found []string) {
 	return found
 }
 
-// logged returns the lines with a text, once there are n: a line may be written only
-// after its cause is stored.
+// logged returns the lines that have a text, once there are n. It waits, because a line may
+// be written only after its cause is stored.
 func (w *world) logged(n int, text string) (lines []string) {
 	w.t.Helper()
 	waitFor(w.t, "log: "+text, func() bool {

@@ -16,30 +16,30 @@ import (
 	"parley/whatsapp"
 )
 
-// A meta plays WhatsApp. Its callbacks are lists of updates, in JSON, and their
-// signature is a hash of the app secret and the body.
+// A meta simulates WhatsApp. Its callbacks are lists of updates in JSON. Their signature is
+// a hash of the app secret and the body.
 type meta struct {
 	*whatsapp.Provider // for methods without calls: limits, checks of accounts
 	mu                 sync.Mutex
 	library            []desk.TemplateSource
-	away               error // the error of fetching templates
-	gone               error // the error of Check
-	deaf               error // the error of Subscribe
-	heals              error // the error of Check after a subscription
+	away               error // the error when templates are fetched
+	gone               error // the error that Check returns
+	deaf               error // the error that Subscribe returns
+	heals              error // the error that Check returns after a subscription
 	healed             bool  // a subscription solves the blocking problems
 	problems           []provider.Problem
-	asked              []provider.Access // of Subscribe and Check
+	asked              []provider.Access // the channels for which Subscribe and Check were called
 	subscribed         int
 	fetched            map[desk.ID]int
-	receipt            provider.Receipt // of all messages, but for the id
+	receipt            provider.Receipt // the receipt of each message, except its id
 	refusal            *desk.Refusal
 
-	meanwhile func(provider.Dispatch) // while a message is on its way
-	fetching  func()                  // while a library is
+	meanwhile func(provider.Dispatch) // called while a message is on its way
+	fetching  func()                  // called while a library is fetched
 	slow      desk.ID                 // the channel whose library never comes
 	calls     []provider.Dispatch
 	sick      bool          // reading panics
-	stuck     chan struct{} // reading waits for it; nil: it does not wait
+	stuck     chan struct{} // reading waits until it is closed; nil: reading does not wait
 }
 
 func newMeta() *meta {
@@ -188,7 +188,7 @@ func (w *world) connectAs(a app.NewChannel) desk.ID {
 	return at.Channel.ID
 }
 
-// callback makes WhatsApp report to a channel.
+// callback sends a callback with updates to a channel, as WhatsApp does.
 func (w *world) callback(channel desk.ID, told ...provider.Update) {
 	w.t.Helper()
 	body, err := json.Marshal(told)
@@ -196,17 +196,17 @@ func (w *world) callback(channel desk.ID, told ...provider.Update) {
 	must(w.t, w.calledBack(channel, sign(appSecret, body), body))
 }
 
-// calledBack makes a callback with a signature, as WhatsApp would.
+// calledBack sends a callback with this signature and body, as WhatsApp does.
 func (w *world) calledBack(channel desk.ID, signature string, body []byte) error {
 	return w.ReceiveCallback(context.Background(), desk.WhatsAppChannel, channel, carrying(signature), body)
 }
 
-// carrying is the headers of a callback with a signature.
+// carrying returns the headers of a callback with a signature.
 func carrying(signature string) func(string) string {
 	return func(name string) string { return map[string]string{"X-Hub-Signature-256": signature}[name] }
 }
 
-// verify has WhatsApp verify a channel's callback URL with a token.
+// verify simulates that WhatsApp verifies a channel's callback URL with a token.
 func (w *world) verify(channel desk.ID, token string) error {
 	query := map[string]string{"hub.mode": "subscribe", "hub.verify_token": token, "hub.challenge": "1158201444"}
 	answer, err := w.VerifyCallback(context.Background(), desk.WhatsAppChannel, channel, func(name string) string { return query[name] })
@@ -216,14 +216,15 @@ func (w *world) verify(channel desk.ID, token string) error {
 	return err
 }
 
-// inbound is a message as a callback reports it. Its id and its time are made of n.
+// inbound returns a message as a callback reports it. Its id and its time depend on n.
 func inbound(n int, number, user, text string) provider.Update {
 	return provider.Update{Channel: metaNumber, Message: &provider.InboundMessage{
 		ExternalID: fmt.Sprint("wamid.in.", n), Number: number, UserID: user, Text: text, At: desk.Time(1000 * n),
 	}}
 }
 
-// writer is the contact whose message inbound(n, …) is, nil when it is not stored.
+// writer returns the contact who wrote the message inbound(n, …), or nil if the message is
+// not stored.
 func (w *world) writer(channel desk.ID, n int) (c *desk.Contact) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(context.Background(), w.ws, func(tx store.Tx) error {

@@ -14,22 +14,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// overPostgres begins the names of tests that run over PostgreSQL; all others run on a
-// SQLite file.
+// Tests whose names begin with overPostgres run over PostgreSQL. All others run on a SQLite
+// file.
 const overPostgres = "TestPostgres/"
 
-// databases are those of TestPostgres.
+// databases makes the databases for TestPostgres.
 var databases *pgtest.Pool
 
-// A clockedDatabase is a PostgreSQL database whose clock can be set, as SQLite's can be.
+// A clockedDatabase is a PostgreSQL database whose clock can be set, like that of SQLite.
 type clockedDatabase struct {
 	t    testing.TB
-	url  string // with it, sessions have that clock
+	url  string // sessions that connect with it have that clock
 	mu   sync.Mutex
 	conn *pgx.Conn
 }
 
-// clocked prepares a database, which may have been prepared for an earlier test.
+// clocked prepares the clock of a database. An earlier test may have used the same
+// database.
 func clocked(t testing.TB, url string) *clockedDatabase {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -60,12 +61,12 @@ func (d *clockedDatabase) do(sql string, args ...any) {
 	}
 }
 
-// set sets its clock ahead.
+// set sets the database's clock ahead.
 func (d *clockedDatabase) set(ahead time.Duration) {
 	d.do(`UPDATE set.ahead SET ms = $1`, ahead.Milliseconds())
 }
 
-// open opens the database as one more process does.
+// open opens the database as another process would.
 func (d *clockedDatabase) open() (worldStore, error) {
 	return postgres.Open(d.t.Context(), postgres.Config{URL: d.url, MaxConns: 6})
 }

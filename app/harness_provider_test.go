@@ -12,7 +12,7 @@ import (
 	"parley/sandbox"
 )
 
-// A scripted provider plays a script, and remembers what it was asked.
+// A scripted provider answers as a test tells it, and records the calls.
 type scripted struct {
 	*sandbox.Sandbox
 	mu      sync.Mutex
@@ -21,7 +21,7 @@ type scripted struct {
 	library []desk.TemplateSource // nil: the sandbox's own
 }
 
-// An outcome is what a provider does with a message.
+// An outcome is a function that does the provider's part of a send.
 type outcome func(context.Context, provider.Dispatch) (provider.Receipt, error)
 
 func newProvider(s *sandbox.Sandbox) *scripted {
@@ -37,7 +37,7 @@ func templates() []desk.TemplateSource {
 	}
 }
 
-// template is an approved one, in the provider's form.
+// template returns an approved template in the provider's form.
 func template(name, language, category, header, body string) desk.TemplateSource {
 	components := []map[string]string{{"type": "BODY", "text": body}}
 	if header != "" {
@@ -81,11 +81,11 @@ func (p *scripted) Templates(ctx context.Context, at provider.Access) ([]desk.Te
 	return p.library, nil
 }
 
-// Bodies of inbound items that are not lists of statuses.
+// These bodies of inbound items are not lists of statuses.
 const (
 	gibberish = "gibberish"
 	poison    = "poison"
-	endless   = "endless" // leaves another item, which is due at once
+	endless   = "endless" // its reading returns another item, which is due at once
 	again     = "endless, again"
 )
 
@@ -110,7 +110,7 @@ func (p *scripted) Read(n desk.InboundItem) (told []provider.Update, rest *provi
 	return told, nil, err
 }
 
-// messageID is the provider's id of an attempt's message.
+// messageID returns the provider's id of an attempt's message.
 func messageID(attempt desk.ID) string { return "wamid." + attempt.String() }
 
 func takes(_ context.Context, d provider.Dispatch) (provider.Receipt, error) {
@@ -135,7 +135,8 @@ func hangs(ctx context.Context, _ provider.Dispatch) (provider.Receipt, error) {
 	return provider.Receipt{}, ctx.Err()
 }
 
-// meanwhile does something while the message is on its way.
+// meanwhile returns an outcome that calls the function do while the message is on its way.
+// After that, it calls the outcome in then.
 func meanwhile(do func(provider.Dispatch), then outcome) outcome {
 	return func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 		do(d)
@@ -143,7 +144,8 @@ func meanwhile(do func(provider.Dispatch), then outcome) outcome {
 	}
 }
 
-// blocks keeps the message until release is closed; reached is closed when it has it.
+// blocks returns an outcome that keeps the message until release is closed. When it has the
+// message, it closes reached.
 func blocks(then outcome) (o outcome, reached, release chan struct{}) {
 	reached, release = make(chan struct{}), make(chan struct{})
 	return meanwhile(func(provider.Dispatch) {

@@ -12,23 +12,23 @@ import (
 	"parley/store"
 )
 
-// A faultyStore is a Store whose connection to the database can be lost, and whose database
-// can have another clock. It runs each closure twice, because a store may do so. It also
-// checks that transactions which assign by policy take the lock first.
+// A faultyStore is a Store with faults: its connection to the database can be lost, and the
+// database can have another clock. It runs each closure twice, because a store may do so.
+// It also checks that transactions which assign by policy take the lock first.
 type faultyStore struct {
 	store.Store
-	room func() (free, total int64, known bool) // nil: as it is
+	room func() (free, total int64, known bool) // nil: the real room
 	mu   sync.Mutex
-	n    int // transactions begun since the last call of in
-	at   int // the number of the transaction in which do is called, at the moment when
+	n    int // how many transactions have begun since the last call of in
+	at   int // the number of the transaction in which do is called; the field when has the moment
 	when moment
 	do   func() error // its error is the transaction's outcome
 	drop func(desk.InboundItem) error
 	put  func(*desk.Message) error
-	ends func(when moment, messages int) error // of each transaction that stores messages, at commit and answer
+	ends func(when moment, messages int) error // called for each transaction that stores messages, at the moments commit and answer
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
-	read func(*store.EventPage) // is called with each page of events that was read
+	read func(*store.EventPage) // called with each page of events that was read
 
 	down    atomic.Bool  // transactions can't begin
 	away    atomic.Bool  // events can't be read
@@ -36,14 +36,14 @@ type faultyStore struct {
 	blind   atomic.Bool  // attempts can't be looked up
 	full    atomic.Bool  // content can't be written
 	keeps   atomic.Bool  // deliveries can't be deleted
-	once    atomic.Bool  // closures run once
-	ahead   atomic.Int64 // of the database's clock, in milliseconds
+	once    atomic.Bool  // closures run only once
+	ahead   atomic.Int64 // how far the database's clock is ahead, in milliseconds
 	claimed atomic.Int64 // look-ups of keys
 	looked  atomic.Int64 // look-ups of attempts
 	listed  atomic.Int64 // look-ups of channels of a kind
 }
 
-// lost is a connection that broke.
+// lost returns the error of a broken connection.
 func lost() error {
 	return &desk.Error{Type: desk.Unavailable, Message: "the connection was lost", Err: store.ErrCommitLost}
 }
@@ -52,19 +52,20 @@ func lost() error {
 type moment int
 
 const (
-	begin  moment = iota // nothing has happened yet
-	commit               // the closure has run, and an error rolls it back
-	answer               // the commit is done, and the caller does not know it yet
+	begin  moment = iota // the closure has not run yet
+	commit               // the closure has run; an error now rolls it back
+	answer               // the commit is done, but the caller does not know it yet
 )
 
-// in makes the n-th transaction from now on call do at a moment.
+// in makes the n-th transaction from now on call do at the given moment.
 func (s *faultyStore) in(n int, when moment, do func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n, s.at, s.when, s.do = 0, n, when, do
 }
 
-// next begins a transaction and returns what it calls at each moment.
+// next counts the beginning of a transaction. It returns the function that the transaction
+// must call at each moment.
 func (s *faultyStore) next() func(moment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +123,7 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) err
 	}
 }
 
-// StoreDeliveries is a transaction, too.
+// StoreDeliveries counts as a transaction also, so it has the same faults.
 func (s *faultyStore) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error) {
 	if s.down.Load() {
 		return false, lost()
@@ -222,8 +223,8 @@ func (s *faultyStore) Clock(ctx context.Context) (now desk.Time, hour int64, err
 type faultyTx struct {
 	store.Tx
 	s        *faultyStore
-	messages int  // put so far
-	assigns  bool // it has locked the workspace's assignment
+	messages int  // how many messages were put so far
+	assigns  bool // the transaction has locked the workspace's assignment
 }
 
 var errNoLock = errors.New("what members hold is counted, and another transaction may assign meanwhile")

@@ -33,15 +33,15 @@ type world struct {
 	t        *testing.T
 	file     worldStore
 	store    *faultyStore
-	path     string                     // of the SQLite file; "": PostgreSQL
-	postgres *clockedDatabase           // nil: SQLite
+	path     string                     // the path of the SQLite file; "": PostgreSQL
+	postgres *clockedDatabase           // nil: the database is SQLite
 	open     func() (worldStore, error) // opens the database like another process
 	provider *scripted
 	meta     *meta
-	others   map[desk.ChannelKind]provider.Provider // from the next start on
-	files    app.Deps                               // from the next start on: its limits of files
-	opened   bool                                   // from the next start on: webhooks may go to 127.0.0.1 beside public addresses
-	secret   []byte                                 // the installation's
+	others   map[desk.ChannelKind]provider.Provider // more providers, used from the next start on
+	files    app.Deps                               // only its limits of files count, from the next start on
+	opened   bool                                   // from the next start on, webhooks may go to 127.0.0.1 and to public addresses
+	secret   []byte                                 // the installation's secret key
 	clock    *clock
 	log      *logbook
 	receiver *receiver
@@ -52,14 +52,14 @@ type world struct {
 	channel  desk.ID
 	ada      desk.Member
 	grace    desk.Member
-	run      func() // starts Run, unless it runs
+	run      func() // starts the background work, unless it runs
 	running  bool
-	stop     func() // ends Run and waits for it
+	stop     func() // ends the background work and waits for it
 }
 
 func newWorld(t *testing.T) *world { return newWorldWith(t, app.Bounds{}) }
 
-// newWorldOf is newWorld with other rules of deliveries.
+// newWorldOf is like newWorld, with other rules of deliveries.
 func newWorldOf(t *testing.T, rules desk.DeliveryRules) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -71,7 +71,7 @@ func newWorldOf(t *testing.T, rules desk.DeliveryRules) *world {
 
 func newWorldWith(t *testing.T, b app.Bounds) *world {
 	t.Helper()
-	clock := new(clock) // which is the machine's
+	clock := new(clock) // the machine's clock
 	if strings.HasPrefix(t.Name(), overPostgres) {
 		return newWorldOver(t, b, clocked(t, databases.Database(t)), clock)
 	}
@@ -85,7 +85,7 @@ func newWorldWith(t *testing.T, b app.Bounds) *world {
 	return w
 }
 
-// newWorldOver is newWorldWith over a PostgreSQL database of its own.
+// newWorldOver is like newWorldWith, over a PostgreSQL database of its own.
 func newWorldOver(t *testing.T, b app.Bounds, d *clockedDatabase, clock *clock) *world {
 	t.Helper()
 	clock.database = d.set
@@ -94,7 +94,7 @@ func newWorldOver(t *testing.T, b app.Bounds, d *clockedDatabase, clock *clock) 
 	return w
 }
 
-// opened opens a database until the test ends.
+// opened opens a database, and closes it at the end of the test.
 func opened(t *testing.T, open func() (worldStore, error)) worldStore {
 	t.Helper()
 	s, err := open()
@@ -103,7 +103,7 @@ func opened(t *testing.T, open func() (worldStore, error)) worldStore {
 	return s
 }
 
-// newWorldOn is newWorld in a workspace of a database that others may use, too.
+// newWorldOn is like newWorld, in a workspace of a database that others may use also.
 func newWorldOn(t *testing.T, b app.Bounds, file worldStore, clock *clock) *world {
 	t.Helper()
 	w := &world{t: t, file: file, secret: bytes.Repeat([]byte{7}, 32), clock: clock, log: new(logbook), meta: newMeta(), receiver: new(receiver)}
@@ -129,8 +129,8 @@ func newWorldOn(t *testing.T, b app.Bounds, file worldStore, clock *clock) *worl
 	return w
 }
 
-// emptyDatabase is a file with all tables. To make them takes longer than most tests do,
-// with the race detector by far.
+// emptyDatabase is a file with all tables. Making them takes longer than most tests, and
+// much longer with the race detector.
 var emptyDatabase = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "parley-app-")
 	if err != nil {
@@ -148,7 +148,7 @@ var emptyDatabase = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// start makes the world's App; called again, it simulates a restart.
+// start makes the world's App. If it is called again, it simulates a restart.
 func (w *world) start(b app.Bounds) {
 	w.store = &faultyStore{Store: w.file}
 	w.App = w.node(w.store, b)
@@ -179,7 +179,7 @@ func (w *world) start(b app.Bounds) {
 	}
 }
 
-// node is one more App over the same file, as another process has it.
+// node makes another App over the same database, as another process would.
 func (w *world) node(s store.Store, b app.Bounds) *app.App {
 	providers := map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: w.provider, desk.WhatsAppChannel: w.meta}
 	maps.Copy(providers, w.others)
@@ -202,14 +202,14 @@ func (w *world) node(s store.Store, b app.Bounds) *app.App {
 	})
 }
 
-// serve lets hours pass in which the world's server runs, by its monotonic clock.
+// serve simulates that the world's server runs for some hours, by its monotonic clock.
 func (w *world) serve(hours int) {
 	w.t.Helper()
 	must(w.t, w.Clock.Look(context.Background()))
 	for range hours {
 		w.clock.up.Add(int64(time.Hour))
 		must(w.t, w.Clock.Look(context.Background()))
-		must(w.t, w.Clock.Look(context.Background())) // which sees the counter that it has raised
+		must(w.t, w.Clock.Look(context.Background())) // the second look sees the counter that the first has raised
 	}
 }
 
@@ -221,7 +221,8 @@ func (w *world) newKey(permissions string) (string, desk.ID) {
 	return text, k.ID
 }
 
-// operator is the command line in the world's workspace, now.
+// operator returns the principal of the command line in the world's workspace, with the
+// current settings.
 func (w *world) operator() desk.Principal {
 	w.t.Helper()
 	settings, err := w.file.Settings(context.Background(), w.ws)
@@ -229,8 +230,8 @@ func (w *world) operator() desk.Principal {
 	return desk.Principal{Actor: desk.Actor{Kind: desk.ByCLI}, Settings: settings}
 }
 
-// raised tells whether the version of the settings was raised so many times since it was
-// before. PostgreSQL's versions only grow.
+// raised reports whether the version of the settings was raised this number of times since
+// it was before. For PostgreSQL, it only checks whether the version has grown.
 func (w *world) raised(before int64, times int64) bool {
 	w.t.Helper()
 	now := w.operator().Settings.Version
@@ -250,7 +251,7 @@ func (w *world) addChannel() desk.ID {
 	return at.Channel.ID
 }
 
-// caller is the principal of the world's key, with the current settings.
+// caller returns the principal of the world's key, with the current settings.
 func (w *world) caller() desk.Principal {
 	w.t.Helper()
 	p, err := w.Access.Authenticate(context.Background(), w.key)
@@ -258,7 +259,7 @@ func (w *world) caller() desk.Principal {
 	return p
 }
 
-// another is a workspace beside the world's, in the same App.
+// another makes a second workspace in the same App.
 func (w *world) another() *world {
 	w.t.Helper()
 	other := *w
@@ -293,7 +294,7 @@ func refused(t *testing.T, err error, want desk.ErrorType) {
 	}
 }
 
-// refusalOf is refused, and returns the refusal.
+// refusalOf makes the same check as refused, and returns the refusal.
 func refusalOf(t *testing.T, err error, want desk.ErrorType) *desk.Error {
 	t.Helper()
 	refused(t, err, want)
@@ -324,7 +325,8 @@ func assignedTo(ref string) edit {
 	return func(r *desk.SendRequest) { r.Assignee = refer(ref) }
 }
 
-// otherBody makes it another request: the hash is of its body.
+// otherBody is an edit that makes another request of it, because the hash is that of the
+// body.
 func otherBody(r *desk.SendRequest) { r.Hash[0]++ }
 
 func profile(parts ...func(*desk.ContactWrite)) edit {
@@ -383,7 +385,8 @@ type reply struct {
 	err error
 }
 
-// send sends the template hello, changed by the edits, with an Idempotency-Key.
+// send sends the template hello with an Idempotency-Key. The edits change the request
+// first.
 func (w *world) send(key string, edits ...edit) reply {
 	return w.sendBy(w.App, w.caller(), key, edits...)
 }
@@ -397,13 +400,13 @@ func (w *world) sendBy(a *app.App, p desk.Principal, key string, edits ...edit) 
 	return reply{answer, err}
 }
 
-// sent sends like send, must succeed, and returns the answer.
+// sent does the same as send, checks that the send has succeeded, and returns the answer.
 func (w *world) sent(key string, edits ...edit) desk.SentMessage {
 	w.t.Helper()
 	return w.read(w.send(key, edits...))
 }
 
-// read reads the answer of a send that must have succeeded.
+// read parses the answer of a send, which must have succeeded.
 func (w *world) read(r reply) (m desk.SentMessage) {
 	w.t.Helper()
 	must(w.t, r.err)
@@ -413,7 +416,7 @@ func (w *world) read(r reply) (m desk.SentMessage) {
 	return m
 }
 
-// inDoubt sends something whose outcome is unknown, and returns its attempt.
+// inDoubt makes a send whose outcome is unknown, and returns its attempt.
 func (w *world) inDoubt(key string, edits ...edit) desk.ID {
 	w.t.Helper()
 	w.provider.plays(losesTheAnswer)
@@ -421,13 +424,13 @@ func (w *world) inDoubt(key string, edits ...edit) desk.ID {
 	return w.doubted(w.send(key, edits...).err)
 }
 
-// doubted is the attempt that a send_outcome_unknown names.
+// doubted returns the attempt that a send_outcome_unknown error names.
 func (w *world) doubted(err error) desk.ID {
 	w.t.Helper()
 	return refusalOf(w.t, err, desk.SendOutcomeUnknown).Details.(desk.InDoubtAttempt).AttemptID
 }
 
-// put writes a contact.
+// put stores a contact.
 func (w *world) put(parts ...func(*desk.ContactWrite)) *desk.Contact {
 	w.t.Helper()
 	op := &desk.Op{Kind: desk.OpUpsert}
@@ -445,7 +448,7 @@ func (w *world) deleteContact(id desk.ID) {
 	must(w.t, err)
 }
 
-// writes plays a person's message into the world's channel.
+// writes receives a person's text message on the world's channel.
 func (w *world) writes(from, text string) *desk.Conversation {
 	w.t.Helper()
 	c, err := w.ReceiveSimulated(context.Background(), w.operator(), w.channel, "+"+from, "", text)
@@ -499,7 +502,7 @@ func (w *world) messages(conversation desk.ID) []*desk.Message {
 	return list
 }
 
-// message is the one that a send stored.
+// message returns the stored message of a send.
 func (w *world) message(m desk.SentMessage) *desk.Message {
 	w.t.Helper()
 	for _, stored := range w.messages(m.Conversation.ID) {
@@ -511,7 +514,7 @@ func (w *world) message(m desk.SentMessage) *desk.Message {
 	return nil
 }
 
-// holds checks how many contacts, conversations and messages there are in all.
+// holds checks the numbers of all contacts, conversations and messages of the world.
 func (w *world) holds(contacts, conversations, messages int) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -528,7 +531,7 @@ func (w *world) holds(contacts, conversations, messages int) {
 	}
 }
 
-// tell keeps one inbound item for each status, due now, in this order.
+// tell stores one inbound item for each status. The items are due now, in this order.
 func (w *world) tell(statuses ...desk.StatusUpdate) {
 	w.t.Helper()
 	for _, s := range statuses {
@@ -545,7 +548,7 @@ func (w *world) notify(body string) desk.InboundItem {
 	return n
 }
 
-// keep stores an inbound item as another process would, and has the App look for it.
+// keep stores an inbound item as another process would, and makes the App look for it.
 func (w *world) keep(n desk.InboundItem) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -568,7 +571,7 @@ func (w *world) due() []desk.InboundItem {
 	return list
 }
 
-// said is a status of an attempt's message, as the provider reports it.
+// said returns a status of an attempt's message, as the provider reports it.
 func said(attempt desk.ID, d desk.DeliveryStatus) desk.StatusUpdate {
 	s := desk.StatusUpdate{ExternalID: messageID(attempt), Attempt: attempt, Delivery: d, At: desk.TimeOf(time.Now())}
 	if d == desk.Failed {
@@ -577,14 +580,14 @@ func said(attempt desk.ID, d desk.DeliveryStatus) desk.StatusUpdate {
 	return s
 }
 
-// saidEarly is the same without the attempt's id.
+// saidEarly returns the same status without the attempt's id.
 func saidEarly(attempt desk.ID, d desk.DeliveryStatus) desk.StatusUpdate {
 	s := said(attempt, d)
 	s.Attempt = desk.ID{}
 	return s
 }
 
-// asOfMessages is a conversation without its Talk, which its messages decide.
+// asOfMessages returns a conversation without its Talk, which depends only on its messages.
 func asOfMessages(c desk.Conversation) desk.Conversation {
 	c.Talk = desk.Talk{}
 	return c

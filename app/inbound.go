@@ -101,8 +101,8 @@ func (a *App) passOver(ctx context.Context, ws desk.ID, n desk.InboundItem, why 
 // have a thousand, and requests wait for the transaction.
 const updatesAtOnce = 50
 
-// takeGroup processes the items that no other process has, up to a number of updates,
-// and returns how many items these were. The rest stays stored.
+// takeGroup processes the items that no other process has, up to a number of updates. It
+// returns the number of items. The rest stays stored.
 func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem, atOnce int) (taken int, err error) {
 	err = a.inTx(ctx, ws, func(tx store.Tx, then *afterwards) error {
 		if err := lockAssignment(tx); err != nil {
@@ -124,9 +124,9 @@ func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem
 	return taken, err
 }
 
-// takeItem processes an item, or the next updates of a callback, and returns how many.
-// A panic while reading it becomes an error; otherwise it would end the process at
-// every try.
+// takeItem processes an item, or the next updates of a callback. It returns how many
+// updates it has processed. A panic while it reads the item becomes an error; otherwise it
+// would end the process at every try.
 func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atOnce int, then *afterwards) (taken int, err error) {
 	defer steps.Caught("inbound item", &err)
 	channel := tx.Settings().Channel(n.Channel)
@@ -190,8 +190,8 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 	return len(told), err
 }
 
-// toldAgain tells whether any of the updates of a callback that were processed in earlier
-// transactions is about a message of a deleted person.
+// toldAgain reports whether a callback has updates about a message of a deleted person. It
+// checks only the updates that were processed in earlier transactions.
 func (a *App) toldAgain(tx store.Tx, own *desk.Channel, before []provider.Update) (bool, error) {
 	var list []desk.MessageRef
 	for _, h := range before {
@@ -260,15 +260,15 @@ func (a *App) read(channel *desk.Channel, n desk.InboundItem) (one *reading, err
 	return one, nil
 }
 
-// A lastPart is what the end of a callback needs: its updates before the last part, and the
-// people whom it names.
+// A lastPart has the data that is needed at the end of a callback: the updates before the
+// last part, and the people whom the callback names.
 type lastPart struct {
 	before []provider.Update
 	people []desk.Identity
 }
 
-// nextPart returns the next updates of a callback, and the item for the updates after
-// them, or nil and what the end of the callback needs.
+// nextPart returns the next updates of a callback. If more updates follow, rest is the item
+// for them. Otherwise rest is nil, and last has the data for the end of the callback.
 func (a *App) nextPart(tx store.Tx, channel *desk.Channel, n desk.InboundItem, atOnce int) (told []provider.Update, rest *desk.InboundItem, last *lastPart, err error) {
 	one := a.readings.get(n.ID)
 	if one == nil {
@@ -296,10 +296,10 @@ func (a *App) nextPart(tx store.Tx, channel *desk.Channel, n desk.InboundItem, a
 // maxPeople is the greatest number of people in a callback whose body is kept.
 const maxPeople = 2500
 
-// keepBody keeps the body of a processed callback, to be erased with any of the people
-// whom it names. If one of them is no contact, no erasure would ever delete this body,
-// so only its time is kept. The same holds for a body that names more people than a
-// real callback does; looking them up would take too long.
+// keepBody keeps the body of a processed callback until any of the people whom it names is
+// erased. If one of them is not a contact, no erasure would ever delete this body, so only
+// its time is kept. A body that names more people than a real callback does is not kept
+// either, because looking them up would take too long.
 func keepBody(tx store.Tx, n desk.InboundItem, people []desk.Identity) error {
 	if len(people) > maxPeople {
 		n.Body = nil
@@ -320,9 +320,9 @@ func keepBody(tx store.Tx, n desk.InboundItem, people []desk.Identity) error {
 	return tx.PutCallbackPeople(n, claims)
 }
 
-// takeUpdate processes one update, and tells whether it was dropped: nothing of it is stored.
-// It may concern another channel, because several numbers share a callback URL. Its error is
-// a partError.
+// takeUpdate processes one update. It reports whether the update was dropped, so that
+// nothing of it is stored. The update may concern another channel, because several numbers
+// share a callback URL. The error of takeUpdate is a partError.
 func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h provider.Update, then *afterwards) (dropped bool, err error) {
 	defer func() {
 		if err != nil {
@@ -348,7 +348,7 @@ func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h 
 		return false, a.move(tx, channel.ID, h.Move)
 	}
 	if h.Status != nil {
-		if h.Status.UserID != "" { // first: the contact's event comes before that of the message
+		if h.Status.UserID != "" { // do this first, so that the contact's event comes before that of the message
 			if err := a.rememberRecipient(tx, channel.ID, h.Status.ExternalID, h.Status.UserID); err != nil {
 				return false, err
 			}
@@ -362,9 +362,10 @@ func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h 
 	return false, nil
 }
 
-// concerned returns the channel that an update concerns, or one of the business
-// account, nil if the workspace has none. Only channels with the same app secret count:
-// another app may not report about them.
+// concerned returns the channel that an update is about. If the update is about a business
+// account, it returns one of the account's channels. It returns nil if the workspace has no
+// such channel. Only channels with the same app secret count: another app may not report
+// about them.
 func (a *App) concerned(s *desk.Settings, own *desk.Channel, h provider.Update) *desk.Channel {
 	if h.Channel == own.ExternalID || h.Channel == "" && (h.Business == "" || h.Business == own.Account.BusinessID) {
 		return own
@@ -381,11 +382,11 @@ func (a *App) concerned(s *desk.Settings, own *desk.Channel, h provider.Update) 
 	return nil
 }
 
-// takeStatus moves a message forward. A status with the id of an unsettled attempt
-// proves that the provider accepted the message, and finishes the attempt. A status of
-// an unknown message is kept for a day, unless no message will ever come to it: that of an
-// attempt is stored with the attempt, or never, and a deleted person's does not come back.
-// takeStatus tells whether the status was dropped.
+// takeStatus moves a message forward, and reports whether the status was dropped. A status
+// with the id of an unsettled attempt proves that the provider accepted the message, and
+// finishes the attempt. A status of an unknown message is kept for a day, because the
+// message may come later. Two statuses are not kept: the message of an attempt is stored
+// with the attempt or never, and the message of a deleted person does not come back.
 func (a *App) takeStatus(ctx context.Context, tx store.Tx, channel desk.ID, n desk.StatusUpdate, then *afterwards) (dropped bool, err error) {
 	m, err := tx.MessageBy(channel, n.ExternalID)
 	if err != nil {
@@ -449,7 +450,8 @@ func (a *App) InboundDue() (list []desk.ID, next time.Duration) {
 	return a.inboundDue.take()
 }
 
-// InboundNoted has an element if InboundDue may return more than before.
+// InboundNoted returns a channel that has an element if InboundDue may return more than
+// before.
 func (a *App) InboundNoted() <-chan struct{} { return a.inboundDue.changed }
 
 // LookForInbound adds the inbound items that other processes have stored to inboundDue.

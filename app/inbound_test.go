@@ -52,8 +52,8 @@ func TestStatus_before_the_answer(t *testing.T) {
 	}
 }
 
-// TestStatus_settles_a_doubt: any status with the attempt's id settles it, whichever comes
-// first.
+// TestStatus_settles_a_doubt: any status with the attempt's id settles an attempt in doubt,
+// whichever status comes first.
 func TestStatus_settles_a_doubt(t *testing.T) {
 	t.Parallel()
 	for _, delivery := range []desk.DeliveryStatus{desk.Sent, desk.Delivered, desk.Read, desk.Failed} {
@@ -61,7 +61,7 @@ func TestStatus_settles_a_doubt(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			id := w.inDoubt("k")
-			w.tell(saidEarly(id, desk.Sent)) // without the attempt's id it proves nothing, but is kept
+			w.tell(saidEarly(id, desk.Sent)) // without the attempt's id, it proves nothing, but is kept
 			w.takeIn()
 			if at := w.attempt(id); at.Phase != desk.InDoubt {
 				t.Fatalf("the attempt is %s", at.Phase)
@@ -121,8 +121,8 @@ func TestStatus_of_long_ago(t *testing.T) {
 	}
 }
 
-// TestStatus_too_early: statuses without the attempt's id, of a message that is not known
-// yet, are kept for a day of service. They count once the message is known.
+// TestStatus_too_early: a status comes without the attempt's id, and its message is not
+// known yet. It is kept for a day of service, and counts once the message is known.
 func TestStatus_too_early(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -146,9 +146,9 @@ func TestStatus_too_early(t *testing.T) {
 	}
 }
 
-// TestStatus_any_order plays a thousand messages, or a hundred over PostgreSQL. Their
-// statuses come in any order, twice, before the answer, after it, or instead of it, with the
-// attempt's id or without, one or several in an inbound item. Each message ends at the
+// TestStatus_any_order sends a thousand messages, or a hundred over PostgreSQL. Their
+// statuses come twice and in any order: before the answer, after it, or instead of it; with
+// the attempt's id or without; one or several in an inbound item. Each message gets the
 // furthest of its statuses, and never moves back.
 func TestStatus_any_order(t *testing.T) {
 	t.Parallel()
@@ -245,8 +245,8 @@ func TestStatus_any_order(t *testing.T) {
 // A story is the sequence of a provider's reports on one message.
 type story struct {
 	statuses []desk.StatusUpdate
-	before   int // so many come before the answer
-	size     int // so many share an inbound item
+	before   int // this many statuses come before the answer
+	size     int // this many statuses share an inbound item
 	lost     bool
 }
 
@@ -264,7 +264,8 @@ func newStory(r *rand.Rand, attempt desk.ID) story {
 	return s
 }
 
-// proven tells whether a report proves that the provider accepted the message.
+// proven reports whether the answer or a status proves that the provider accepted the
+// message.
 func (s story) proven() bool {
 	return !s.lost || slices.ContainsFunc(s.statuses, func(n desk.StatusUpdate) bool { return !n.Attempt.IsZero() })
 }
@@ -285,7 +286,7 @@ func TestStatus_of_others(t *testing.T) {
 	toInbound := desk.StatusUpdate{ExternalID: inbound.ExternalID, Delivery: desk.Failed, Failure: refusal.Failure, At: unknown.At}
 	odd := said(w.holder("k").ID, "played")
 	w.tell(unknown, unknown, toInbound, odd)
-	for _, s := range []desk.StatusUpdate{said(doubt, desk.Read), saidEarly(w.holder("k").ID, desk.Read)} { // through the wrong channel
+	for _, s := range []desk.StatusUpdate{said(doubt, desk.Read), saidEarly(w.holder("k").ID, desk.Read)} { // the statuses come through the wrong channel
 		body, err := json.Marshal([]desk.StatusUpdate{s})
 		must(t, err)
 		w.keep(desk.InboundItem{Channel: elsewhere, ID: w.clock.newID(), Due: s.At, Body: body})
@@ -337,8 +338,9 @@ func TestInbound_that_can_not_be_taken_in(t *testing.T) {
 	}
 }
 
-// TestInbound_while_the_database_is_away: items beside a bad one are processed one by one. If
-// the database is away then, they are not postponed for an hour.
+// TestInbound_while_the_database_is_away: one of several items is bad, so the items are
+// processed one by one. If the database is away at this moment, the good items are not
+// postponed for an hour.
 func TestInbound_while_the_database_is_away(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -347,7 +349,7 @@ func TestInbound_while_the_database_is_away(t *testing.T) {
 	times := map[desk.ID]int{}
 	good := said(w.holder("k").ID, desk.Read)
 	w.store.drop = func(n desk.InboundItem) error {
-		if times[n.ID]++; string(n.Body) != poison && times[n.ID] == 2 { // with the others, then alone
+		if times[n.ID]++; string(n.Body) != poison && times[n.ID] == 2 { // it is tried with the others, then alone
 			return lost()
 		}
 		return nil
@@ -366,7 +368,7 @@ func TestInbound_while_the_database_is_away(t *testing.T) {
 	}
 }
 
-// TestInbound_of_other_processes: items that another process stored are found by looking.
+// TestInbound_of_other_processes: a look finds the items that another process has stored.
 func TestInbound_of_other_processes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -382,8 +384,8 @@ func TestInbound_of_other_processes(t *testing.T) {
 	}
 }
 
-// TestInbound_beside_one_that_is_stuck: a workspace whose callback takes long to read does
-// not delay other workspaces or other background work.
+// TestInbound_beside_one_that_is_stuck: reading a callback of one workspace takes long.
+// This does not delay other workspaces or other background work.
 func TestInbound_beside_one_that_is_stuck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -440,7 +442,7 @@ func TestRun_stops_amid_a_callback(t *testing.T) {
 	w.holds(3, 3, 1000)
 }
 
-// TestRun_sweeps: the attempt of a process that died is marked by another process.
+// TestRun_sweeps: if a process dies, another process marks its attempt as in doubt.
 func TestRun_sweeps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,8 +8,8 @@ import (
 	"parley/desk"
 )
 
-// TestKeyUses: a use of a key is stored with the next call, also if its principal is
-// presumed, and the newest counts.
+// TestKeyUses: StoreKeyUses stores the newest use of a key, also a use by a presumed
+// principal.
 func TestKeyUses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

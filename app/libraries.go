@@ -11,8 +11,8 @@ import (
 	"parley/store"
 )
 
-// maxLibraries limits how many channels' libraries are kept, and maxLibrariesBytes how
-// many bytes of the providers' JSON they had.
+// maxLibraries limits how many libraries are kept in memory. maxLibrariesBytes limits the
+// size of the providers' JSON from which they were read.
 const (
 	maxLibraries      = 1000
 	maxLibrariesBytes = 128 << 20
@@ -25,14 +25,14 @@ type libraries struct {
 	log   *slog.Logger
 	stale stale
 
-	fetches fetches       // of this process, one of each workspace
+	fetches fetches       // the fetches of this process, at most one for each workspace
 	queue   queue         // of SyncStale
 	slots   chan struct{} // has an element for each fetch of SyncStale
 
 	mu        sync.RWMutex
 	byChannel map[desk.ID]keptLibrary
 	bytes     int
-	loading   sync.Mutex // one at a time reads and parses
+	loading   sync.Mutex // held while a library is read and parsed
 }
 
 // A keptLibrary is a library, and how many bytes of the provider's JSON it was read from.
@@ -58,7 +58,7 @@ func (l *libraries) put(channel desk.ID, library *desk.Library, bytes int) {
 	}
 	l.bytes -= l.byChannel[channel].bytes
 	delete(l.byChannel, channel)
-	for len(l.byChannel) > 0 && l.bytes+bytes > maxLibrariesBytes { // the largest goes, since most channels have small ones
+	for len(l.byChannel) > 0 && l.bytes+bytes > maxLibrariesBytes { // drop the largest library, because most channels have small ones
 		var largest desk.ID
 		for id, kept := range l.byChannel {
 			if kept.bytes >= l.byChannel[largest].bytes {
@@ -72,7 +72,7 @@ func (l *libraries) put(channel desk.ID, library *desk.Library, bytes int) {
 	l.bytes += bytes
 }
 
-// of returns the channel's templates, in the version of its settings or a newer
+// The method of returns the channel's templates, in the version of its settings or a newer
 // one.
 func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error) {
 	if known := l.get(c); known != nil {
@@ -92,7 +92,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 	for _, s := range sources {
 		bytes += len(s.Source)
 		t, err := desk.ParseTemplate([]byte(s.Source))
-		if err != nil { // templates are parsed before they are stored: another version of this program stored this one
+		if err != nil { // templates are parsed before they are stored, so another version of this program stored this one
 			l.log.WarnContext(ctx, "a template can't be read; it is left out", "channel_id", c.ID, "template", s.Name, "language", s.Language, "err", err)
 			continue
 		}
@@ -103,7 +103,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 	return library, nil
 }
 
-// stale are the channels whose library should be fetched soon.
+// stale has the channels whose library should be fetched soon.
 type stale struct {
 	mu       sync.Mutex
 	channels []desk.ID
@@ -119,7 +119,7 @@ func (s *stale) add(channel desk.ID) {
 	steps.Wake(s.changed)
 }
 
-// again adds channels that could not be checked, without waking the check.
+// again puts back channels that could not be checked. It does not wake the check.
 func (s *stale) again(channels []desk.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,14 +133,14 @@ func (s *stale) take() (channels []desk.ID) {
 	return channels
 }
 
-// fetches are the workspaces whose templates this process fetches.
+// fetches has the workspaces whose templates this process is fetching.
 type fetches struct {
 	mu    sync.Mutex
 	ended map[desk.ID]chan struct{} // is closed when the fetch has ended
 }
 
-// begin begins a fetch, and returns what ends it. While there is another fetch of the
-// workspace, it waits.
+// begin waits until the workspace has no other fetch, and begins one. It returns the
+// function that ends the fetch.
 func (f *fetches) begin(ctx context.Context, ws desk.ID) (end func(), err error) {
 	for {
 		f.mu.Lock()
@@ -174,7 +174,7 @@ type queue struct {
 	list map[desk.ID]bool // true: one of its channels has changed since
 }
 
-// enter adds a workspace, and tells whether it was not there.
+// enter adds a workspace. It returns false if the workspace was there already.
 func (q *queue) enter(ws desk.ID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,7 +188,7 @@ func (q *queue) enter(ws desk.ID) bool {
 	return true
 }
 
-// again keeps for leave that one of the workspace's channels has changed.
+// again records that one of the workspace's channels has changed, so that leave reports it.
 func (q *queue) again(ws desk.ID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -197,7 +197,8 @@ func (q *queue) again(ws desk.ID) {
 	}
 }
 
-// leave removes a workspace, and tells whether one of its channels has changed since.
+// leave removes a workspace. It reports whether one of its channels has changed since
+// enter.
 func (q *queue) leave(ws desk.ID) (changed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

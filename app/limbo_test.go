@@ -19,15 +19,15 @@ var (
 	idleFor           = flag.Duration("idle-for", 0, "for how long TestLimbo measures the process's use of the processor while nothing changes; see -waiting-workspaces")
 )
 
-// assignedWithin is the time that contract-talk §5 promises.
+// contract-talk §5 promises an assignment within this time.
 const assignedWithin = 10 * time.Second
 
-// A lookedAt counts how often each workspace is looked at by itself.
+// A lookedAt is a store that counts the looks at each workspace.
 type lookedAt struct {
 	store.Store
 	mu    sync.Mutex
 	looks map[desk.ID]int
-	pools int // looks at all of them
+	pools int // how many times all pools were read
 }
 
 func (l *lookedAt) count(ws desk.ID) {
@@ -142,7 +142,7 @@ func TestLimbo(t *testing.T) {
 			}
 		}
 	}
-	looks := func(n int) { // afterwards the node has seen all changes
+	looks := func(n int) { // after these looks the node has seen all changes
 		from := seen.looked()
 		until("looks at all", time.Minute, func() bool { return seen.looked() >= from+n })
 	}

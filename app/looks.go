@@ -15,13 +15,13 @@ type pools struct {
 }
 
 // A vainLook is a look at a workspace in which no member was eligible. It need not be
-// repeated while the workspace's pool is unchanged, and until its next hours begin.
+// repeated until the workspace's pool changes, or its next hours begin.
 type vainLook struct {
 	pool        store.Pool
 	from, until desk.Time
 }
 
-// look returns the pool of a workspace as it was found last, before a look begins.
+// look returns the pool of a workspace, as poolsDue has last found it.
 func (p *pools) look(ws desk.ID) store.Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

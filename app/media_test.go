@@ -19,7 +19,7 @@ import (
 func TestTransfers_end(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const more = 50 // than there are slots
+	const more = 50 // more transfers than there are slots
 	m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
 	must(t, err)
 	for range more {
@@ -46,7 +46,7 @@ func TestTransfers_end(t *testing.T) {
 	}
 }
 
-// A broken is a connection that broke.
+// broken is the content of an upload whose connection breaks.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -82,7 +82,8 @@ func TestDeleteMedia(t *testing.T) {
 	must(t, err)
 	refused(t, remove(sent), desk.MediaInUse)
 
-	// While a reply is on its way, and while its outcome is unknown.
+	// A file also stays while a reply with it is on its way, and while the outcome of the
+	// reply is unknown.
 	doubtful := upload()
 	w.provider.plays(func(context.Context, provider.Dispatch) (provider.Receipt, error) {
 		refused(t, remove(doubtful), desk.MediaInUse)
@@ -114,8 +115,8 @@ func TestDeleteMedia(t *testing.T) {
 
 func (broken) err() error { return io.ErrUnexpectedEOF }
 
-// TestDeleteMedia_race: of a concurrent reply and deletion, one is refused, so that no message
-// loses its file.
+// TestDeleteMedia_race: a reply with a file and a deletion of this file come at once. One
+// of them is refused, so that no message loses its file.
 func TestDeleteMedia_race(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
@@ -178,7 +179,7 @@ func TestUpload_quota(t *testing.T) {
 	if n := int64(len(kept)); n == 0 || n > 4 || room.Used != n*6e6 || room.Limit != 25e6 || room.Known != (w.path != "") || room.Known && room.Free == 0 {
 		t.Errorf("%d were kept, %+v", n, room)
 	}
-	for i := len(kept); i < 4; i++ { // uploaded one after the other, all files fit
+	for i := len(kept); i < 4; i++ { // if they are uploaded one after the other, all files fit
 		m, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, io.LimitReader(letters('k'+i), 6e6))
 		must(t, err)
 		kept = append(kept, m)
@@ -200,7 +201,7 @@ func TestUpload_quota(t *testing.T) {
 	must(t, err)
 }
 
-// letters is an endless text of one letter.
+// A letters reader is an endless text of one letter.
 type letters byte
 
 func (l letters) Read(b []byte) (int, error) {
@@ -229,8 +230,8 @@ func TestUpload_room(t *testing.T) {
 	must(t, err)
 	for _, room := range []func() (free, total int64, known bool){
 		func() (free, total int64, known bool) { return 1 << 30, 100 << 30, true },
-		func() (free, total int64, known bool) { return 1 << 20, 20 << 20, true }, // a small disk
-		func() (free, total int64, known bool) { return 0, 0, false },             // the database has the files
+		func() (free, total int64, known bool) { return 1 << 20, 20 << 20, true }, // the disk is small
+		func() (free, total int64, known bool) { return 0, 0, false },             // the files are in the database
 	} {
 		w.store.room = room
 		_, err = w.Media.Upload(t.Context(), w.caller(), desk.FileHead{}, strings.NewReader(picture))

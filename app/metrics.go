@@ -21,7 +21,7 @@ type SendCounts struct {
 
 type sendCounts struct{ accepted, refused, unavailable, inDoubt atomic.Int64 }
 
-// count counts a send by its result: nil if the provider accepted it, and a
+// count adds a send to the counts, by its result: nil if the provider accepted it, and a
 // *desk.Refusal if it was certainly not sent.
 func (c *sendCounts) count(err error) {
 	var refusal *desk.Refusal
@@ -64,7 +64,7 @@ func (f *Metrics) Sends() SendCounts {
 }
 
 // Database returns the metrics of the database. All but Now may be up to databaseEvery old.
-// After an error, too, the database is not asked again sooner.
+// If a reading failed, its error is returned for the same time.
 func (f *Metrics) Database(ctx context.Context) (store.Metrics, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

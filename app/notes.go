@@ -58,10 +58,10 @@ func (a *App) Note(ctx context.Context, p desk.Principal, conversation, id desk.
 const maxNotesLooked = 200
 
 // NotesBeside returns the notes that belong beside a page of a conversation's messages,
-// newest first. They are not older than the page's oldest message, unless it is the last
-// page; and they are older than the messages of the page before, which gave out cursor. It
-// returns the newest limit notes, and whether there may be others. Its errors are those of
-// Messages.
+// newest first. The parameter cursor is the cursor of this page. The notes are older than
+// the messages of the page before. They are not older than the page's oldest message,
+// except on the last page. NotesBeside returns the newest limit notes, and whether there
+// may be others. Its errors are those of Messages.
 func (a *App) NotesBeside(ctx context.Context, p desk.Principal, conversation desk.ID, cursor string, page []*desk.Message, more bool, limit int) (found []*desk.Note, others bool, err error) {
 	if err := p.Allow(desk.ConversationsRead); err != nil {
 		return nil, false, err
@@ -95,9 +95,9 @@ func (a *App) NotesBeside(ctx context.Context, p desk.Principal, conversation de
 	return found, next != nil, nil
 }
 
-// AddNote stores a note on a conversation. member is its author; if null or absent, the
-// caller is. It returns NotFound, InvalidRequest if there is no such member, and
-// Unauthorized or Forbidden if the caller was changed meanwhile.
+// AddNote stores a note on a conversation. Its author is the given member; if member is
+// null or absent, it is the caller. It returns NotFound, InvalidRequest if there is no such
+// member, and Unauthorized or Forbidden if the caller was changed meanwhile.
 func (a *App) AddNote(ctx context.Context, p desk.Principal, conversation desk.ID, text string, member desk.Field[desk.Reference]) (n *desk.Note, err error) {
 	err = a.changeNotes(ctx, p, conversation, func(tx store.Tx, c *desk.Conversation) (desk.EventType, desk.ID, error) {
 		author := tx.Settings().AuthorOf(p.Actor)

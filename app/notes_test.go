@@ -8,7 +8,7 @@ import (
 	"parley/desk"
 )
 
-// TestNotesStayInside: no note reaches a provider, also when the next message is sent to
+// TestNotesStayInside: a note never reaches a provider, not even with the next message to
 // the same person.
 func TestNotesStayInside(t *testing.T) {
 	w := newWorld(t)

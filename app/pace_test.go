@@ -12,9 +12,9 @@ import (
 	"parley/desk"
 )
 
-// TestPace: a send beyond the provider's limits is refused before anything is stored, and its
-// key is free. A repeated call gets its stored answer without a place, and the sandbox has no
-// limits.
+// TestPace: a send beyond the provider's limits is refused before anything is stored, and
+// its key stays free. A repeated call gets its stored answer and needs no place. The
+// sandbox has no limits.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -94,7 +94,7 @@ func TestPace_buckets(t *testing.T) {
 	}
 }
 
-// TestPace_waits: calls wait for their place, over all nodes together.
+// TestPace_waits: calls wait for their places in the limits, which all nodes share.
 func TestPace_waits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -132,7 +132,7 @@ func TestPace_and_keys(t *testing.T) {
 		if places.Add(1) > 1 {
 			return 6 * time.Second, false, nil
 		}
-		return 50 * time.Millisecond, true, nil // in which the others come
+		return 50 * time.Millisecond, true, nil // in this time the other calls come
 	}
 	elsewhere := &faultyStore{Store: w.file, pace: func([]desk.Bucket, time.Duration) (time.Duration, bool, error) {
 		waitFor(t, "the key to be claimed", func() bool { return w.holder("k") != nil })

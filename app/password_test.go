@@ -17,7 +17,7 @@ import (
 
 const password, password2 = "correct horse battery", "another horse battery"
 
-// must2 is must for what returns a member, too.
+// must2 returns a check like must, for calls that also return a principal.
 func must2(t *testing.T) func(desk.Principal, error) {
 	t.Helper()
 	return func(_ desk.Principal, err error) {
@@ -28,7 +28,7 @@ func must2(t *testing.T) func(desk.Principal, error) {
 
 func second(_ desk.Principal, err error) error { return err }
 
-// signsIn tries a password and returns who is signed in.
+// signsIn tries a password and returns the members that it signs in.
 func (w *world) signsIn(email, password, from string) (names []string, err error) {
 	list, err := w.Access.SignIn(w.t.Context(), email, password, from)
 	for _, p := range list {
@@ -44,7 +44,7 @@ func TestPasswords(t *testing.T) {
 	ada := w.asMember(w.ada.ID, desk.RoleAgent)
 	try := func(email, password string, want ...string) {
 		t.Helper()
-		w.clock.advance(time.Minute) // the throttle has a test of its own, in access
+		w.clock.advance(time.Minute) // so that the throttle is not reached; access_test.go tests it
 		got, err := w.signsIn(email, password, "192.0.2.1")
 		if !slices.Equal(got, want) || (err == nil) != (want != nil) || err != nil && !desk.IsType(err, desk.Unauthorized) {
 			t.Errorf("%s signs in as %v, %v, want %v", email, got, err, want)
@@ -107,7 +107,7 @@ func TestPasswords(t *testing.T) {
 		t.Errorf("both: %v", got)
 	}
 
-	// Another e-mail; removed.
+	// A member gets another e-mail, and is removed.
 	email := "ada.king@example.com"
 	_, err = w.EditMember(ctx, w.operator(), w.ada.ID, app.MemberEdit{Email: &email})
 	must(t, err)
@@ -164,9 +164,9 @@ func TestSignInsAtOnce(t *testing.T) {
 	}
 }
 
-// TestHashes: every sign-in makes the same number of hashes, whichever members have its
-// e-mail, also while there are passwords that an older release hashed. Their hashes are
-// replaced at the next sign-in.
+// TestHashes: every sign-in makes the same number of hashes, however many members have its
+// e-mail. This also holds while some passwords were hashed by an older release. Their
+// hashes are replaced at the next sign-in.
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -217,7 +217,8 @@ func TestHashes(t *testing.T) {
 	count("one salt for an e-mail", 1)
 	opens("one salt for an e-mail", password, workspaces, 1)
 
-	// As an older release stored them: a random salt each. Three have another password.
+	// These passwords are stored as by an older release, each with a random salt. Three
+	// members have another password.
 	for n, p := range adas {
 		text := password
 		if n < 3 {
@@ -272,7 +273,7 @@ func TestPasswordChanges(t *testing.T) {
 	if set.Load() != 1 || ended.Load() == 0 || w.Access.Hashed()-before != 1 {
 		t.Errorf("of 400 changes by one session %d were made, %d came after its end, %d hashes", set.Load(), ended.Load(), w.Access.Hashed()-before)
 	}
-	// With a right session each, of the old password.
+	// Each call has a valid session, which began with the old password.
 	before = w.Access.Hashed()
 	for range 20 {
 		_, err := w.Access.SetPassword(ctx, grace, "a wrong password!", false, password2)
@@ -285,7 +286,7 @@ func TestPasswordChanges(t *testing.T) {
 	if n := w.Access.Hashed() - before; n > 5 || limited.Load() < 15 {
 		t.Errorf("20 changes of a member made %d hashes, %d were refused", n, limited.Load())
 	}
-	// Grace's sign-ins count apart.
+	// Grace's sign-ins are counted separately.
 	if _, err := w.signsIn("grace@example.com", password, "192.0.2.1"); err != nil {
 		t.Errorf("a sign-in beside too many changes: %v", err)
 	}
@@ -310,7 +311,7 @@ func TestLastAdmin(t *testing.T) {
 	}
 	_, err := w.EditMember(ctx, boss, w.grace.ID, app.MemberEdit{Name: &name})
 	must(t, err)
-	must(t, demote(boss, w.ada.ID)) // Ada is not an admin
+	must(t, demote(boss, w.ada.ID)) // nothing changes: Ada is not an admin
 	second := w.asMember(w.ada.ID, desk.RoleAdmin)
 	// If two admins demote each other at once, one stays an admin.
 	var both sync.WaitGroup

@@ -8,11 +8,11 @@ import (
 	"parley/store"
 )
 
-// A person is a person as a provider names them: by a number, by the provider's own id, or
-// by both.
+// A person is how a provider names somebody: by a number, by the provider's own id, or by
+// both.
 type person struct {
 	number, userID string
-	identities     []desk.Identity // to find the contact by, the most reliable first
+	identities     []desk.Identity // the contact is found by these; the most reliable first
 }
 
 // person returns the person whom the provider of a channel names.
@@ -21,7 +21,7 @@ func (a *App) person(tx store.Tx, channel desk.ID, number, userID string) person
 	return person{number, userID, provider.Identities(number, userID)}
 }
 
-// lookup names every contact that may be this person.
+// lookup returns the lookup of every contact that may be this person.
 func (p person) lookup() desk.Lookup { return desk.Lookup{Identities: p.identities} }
 
 // known returns the person's contact, or nil. If several contacts share the number since an
@@ -38,8 +38,8 @@ func (p person) known(book *desk.Book) *desk.Contact {
 
 // learn adds identities to a contact of the book. It leaves out those that another contact
 // holds. If the contact has the greatest number of identities already, it adds none: this
-// must not prevent the rest of the update. A chat account with another spelling of the
-// contact's number is added, too.
+// must not prevent the rest of the update. It also adds a chat account that has another
+// spelling of the contact's number.
 func learn(book *desk.Book, contact *desk.Contact, identities []desk.Identity, actor desk.Actor, now desk.Time) error {
 	free := slices.DeleteFunc(slices.Clone(identities), func(i desk.Identity) bool {
 		held, err := book.Holder(i)
@@ -144,9 +144,10 @@ func (a *App) move(tx store.Tx, channel desk.ID, m *provider.Move) error {
 // sameNumber tells whether two spellings are one number.
 func sameNumber(a, b string) bool { return desk.CanonicalNumber(a) == desk.CanonicalNumber(b) }
 
-// recordChoice stores a marketing choice, unless a newer one is stored, for the number and
-// for the provider's ids of the person. If the provider hides the number, the choice is
-// stored for all numbers of the contact. There is no event if no contact has the number.
+// recordChoice stores a person's marketing choice for the number and for the provider's ids
+// of the person, unless a newer choice is stored. If the provider hides the number, the
+// choice is stored for all numbers of the contact. There is no event if no contact has the
+// number.
 func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk.Time, by desk.Actor) error {
 	if change == desk.OptNone {
 		return nil
@@ -186,7 +187,8 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 	return tx.Append(desk.Event{Type: t, Subject: contact.ID, Actor: by, At: a.now()})
 }
 
-// recordOne stores a choice for one handle, and tells whether it differs from the one before.
+// recordOne stores a choice for one handle, and reports whether it differs from the earlier
+// choice.
 func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
 	known, err := tx.OptOut(hash)
 	if err != nil || known.At > at {
@@ -201,7 +203,7 @@ func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at des
 	return (known.Since == 0) != (choice.Since == 0), tx.SetOptOut(hash, choice)
 }
 
-// handleHash is a keyed hash of a number in canonical form, or of a provider's id of a
+// handleHash returns a keyed hash of a number in canonical form, or of a provider's id of a
 // person. It differs between workspaces.
 func (a *App) handleHash(ws desk.ID, handle string) store.NumberHash {
 	return store.NumberHash(a.derive("number", ws[:], []byte(desk.CanonicalNumber(handle))))

@@ -15,7 +15,8 @@ func accountOf(v string) desk.Identity  { return desk.Identity{Kind: desk.KindWh
 func userIDOf(v string) desk.Identity   { return desk.Identity{Kind: desk.KindWhatsAppUser, Value: v} }
 func handles(c ...desk.Identity) string { return fmt.Sprint(c) }
 
-// people puts a contact for each list of identities; a phone that comes first is the field.
+// people stores a contact for each list of identities. If a list begins with a phone
+// number, it is the field phone.
 func (w *world) people(lists ...[]desk.Identity) (list []*desk.Contact) {
 	w.t.Helper()
 	for _, identities := range lists {
@@ -32,7 +33,7 @@ func (w *world) people(lists ...[]desk.Identity) (list []*desk.Contact) {
 	return list
 }
 
-// The two spellings of a number, or of a text that is not a number: long and short.
+// A number, or a text that is not a number, has two spellings here: long and short.
 const (
 	brazil, brazilShort       = "5511998765432", "551198765432"
 	landline, landlineLong    = "551134567890", "5511934567890"
@@ -48,7 +49,7 @@ func TestSender(t *testing.T) {
 	for name, c := range map[string]struct {
 		held         []list
 		number, user string
-		want         int // which of held wrote; -1: somebody new
+		want         int // index of the contact in held that is the sender; -1: a new contact
 		known        string
 	}{
 		"by number":                    {[]list{{phoneOf(number)}}, number, "", 0, handles(phoneOf(number))},
@@ -96,7 +97,7 @@ func TestSender(t *testing.T) {
 				}
 			}
 			again := inbound(2, c.number, c.user, "Hello again")
-			again.Message.Name = "Another" // they have a name by now
+			again.Message.Name = "Another" // the contact has a name by now
 			w.callback(channel, again)
 			w.takeIn()
 			if again := w.writer(channel, 2); again.ID != got.ID || again.UpdatedAt != got.UpdatedAt {
@@ -142,7 +143,8 @@ func TestReceipt(t *testing.T) {
 	must(t, w.send("5", on(channel)).err)
 	w.holds(1, 1, 3)
 
-	// Nor is one who was deleted after a status had told that it was sent.
+	// A contact is not brought back, either, if it was deleted after a status had told that
+	// the message was sent.
 	w.meta.change(func() {
 		w.meta.meanwhile = func(d provider.Dispatch) {
 			s := said(d.Attempt, desk.Delivered)
@@ -198,8 +200,9 @@ func TestRecipient_events(t *testing.T) {
 	expect("a status before the answer", "contact.created", "contact.updated", "conversation.created", "message.sent", "message.delivered")
 }
 
-// TestEarlyStatus_tells_the_recipient: the same holds for a status that comes before its
-// message is stored, in each way of storing the message.
+// TestEarlyStatus_tells_the_recipient: a status comes before its message is stored, and has
+// the provider's id of the recipient. This id is stored with the message, in each way of
+// storing the message.
 func TestEarlyStatus_tells_the_recipient(t *testing.T) {
 	t.Parallel()
 	tell := func(w *world, channel, attempt desk.ID) {
@@ -224,7 +227,7 @@ func TestEarlyStatus_tells_the_recipient(t *testing.T) {
 			_, err := w.Release(w.t.Context(), w.operator(), at.ID, true)
 			must(w.t, err)
 			tell(w, channel, at.ID)
-			said := said(at.ID, desk.Sent) // which binds it
+			said := said(at.ID, desk.Sent) // this status shows the provider's id of the message
 			w.callback(channel, provider.Update{Channel: metaNumber, Status: &said})
 			w.takeIn()
 			return w.attempt(at.ID).Plan.Contact
@@ -242,7 +245,7 @@ func TestEarlyStatus_tells_the_recipient(t *testing.T) {
 	}
 }
 
-// writerOf is the contact who has a number.
+// writerOf returns the contact who has a number.
 func (w *world) writerOf(number string) *desk.Contact {
 	w.t.Helper()
 	i := phoneOf(number)
@@ -323,7 +326,7 @@ func TestMove(t *testing.T) {
 			w := newWorld(t)
 			channel := w.connect(metaNumber, metaBusiness)
 			held := w.people(c.held...)
-			for range 2 { // it comes twice
+			for range 2 { // the report comes twice
 				w.callback(channel, provider.Update{Channel: metaNumber, Move: &c.move})
 				w.takeIn()
 				for i, want := range c.want {
@@ -383,7 +386,7 @@ func TestOptOut_by_any_handle(t *testing.T) {
 			w.wants(c.since, on(channel), to(brazil))
 			id := w.writerOf(brazilShort).ID
 			w.wants(c.since, on(channel), toContact(id))
-			w.deleteContact(id) // without the contact, the id and the number are not linked
+			w.deleteContact(id) // without the contact, nothing links the id and the number
 			w.wants(c.since, on(w.channel), to(brazil))
 		})
 	}

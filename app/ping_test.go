@@ -12,8 +12,8 @@ import (
 	"parley/desk"
 )
 
-// TestPing_pace: an endpoint is pinged ten times in any minute, on all nodes together, and
-// these may come at once. Another endpoint has pings of its own.
+// TestPing_pace: an endpoint is pinged at most ten times in any minute, on all nodes
+// together. The ten pings may come at once. Each endpoint has its own limit.
 func TestPing_pace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,7 +41,7 @@ func TestPing_pace(t *testing.T) {
 			}
 		}
 	}
-	allowed(4) // at once
+	allowed(4) // four pings at once
 	pass(20 * time.Second)
 	allowed(6)
 	refuses(40)
@@ -103,7 +103,7 @@ func TestPing_places(t *testing.T) {
 	}
 }
 
-// TestPing_caller: a ping ends when its caller leaves, and gives its place back. It has no
+// TestPing_caller: if the caller leaves, its ping ends and frees its place. The ping has no
 // effect on the endpoint's state.
 func TestPing_caller(t *testing.T) {
 	t.Parallel()

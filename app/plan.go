@@ -73,8 +73,8 @@ func (a *App) accessToSend(ws desk.ID, channel *desk.Channel) (provider.Access, 
 	return access, err
 }
 
-// usable returns ChannelNotUsable for a channel on which no template can be sent now, even
-// if people who wrote can be answered.
+// usable returns ChannelNotUsable if no template can be sent on a channel now. Replies may
+// be possible all the same.
 func (a *App) usable(channel *desk.Channel) error {
 	if err := a.usableToReply(channel); err != nil || !channel.Status.Refuses(a.now()) {
 		return err
@@ -82,7 +82,7 @@ func (a *App) usable(channel *desk.Channel) error {
 	return blockedChannel(channel, "the provider lets this channel write to nobody first: people who wrote can be answered")
 }
 
-// usableToReply returns ChannelNotUsable for a channel on which no reply can be sent now.
+// usableToReply returns ChannelNotUsable if no reply can be sent on a channel now.
 func (a *App) usableToReply(channel *desk.Channel) error {
 	if !channel.Enabled {
 		e := desk.Errorf(desk.ChannelNotUsable, "the channel is disabled").Advise(desk.EnableChannel, channel.ID.String())
@@ -101,8 +101,8 @@ func blockedChannel(channel *desk.Channel, why string) error {
 	return e
 }
 
-// recipient finds the contact of a request, or the one that the send will create, and the
-// number to send to. A profile is checked like a contact write.
+// recipient returns the contact of a request, or the contact that the send will create, and
+// the number to send to. A profile is checked like a contact write.
 func (a *App) recipient(ctx context.Context, p desk.Principal, r *desk.SendRequest) (contact, created *desk.Contact, number string, err error) {
 	op := &desk.Op{Kind: desk.OpPatch, ByID: true}
 	if r.Profile != nil {
@@ -146,7 +146,7 @@ func (a *App) recipient(ctx context.Context, p desk.Principal, r *desk.SendReque
 	return contact, nil, number, nil
 }
 
-// findByNumber is the operation that finds or creates the contact of a number.
+// findByNumber returns the operation that finds or creates the contact of a number.
 func findByNumber(number desk.Identity, profile *desk.ContactWrite) *desk.Op {
 	op := &desk.Op{Kind: desk.OpUpsert}
 	if profile != nil {
@@ -162,9 +162,9 @@ func findByNumber(number desk.Identity, profile *desk.ContactWrite) *desk.Op {
 }
 
 // introduce creates the contact of a number that no contact has, with the operation of
-// findByNumber. If another contact holds an identity of the profile, the operation alone
-// would give that contact the number, and so make it the recipient. Therefore introduce
-// returns IdentityConflict then. The Book can't be used afterwards.
+// findByNumber. If another contact holds an identity of the profile, introduce returns
+// IdentityConflict. The operation alone would give the number to that contact, which would
+// then be the recipient. The Book can't be used afterwards.
 func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, newID func() desk.ID) (desk.Outcome, error) {
 	held := slices.DeleteFunc(slices.Clone(op.Write.Sent), book.Free)
 	outcome, err := book.Apply(op, actor, now, newID)
@@ -210,8 +210,8 @@ func (a *App) fill(ctx context.Context, p desk.Principal, channel *desk.Channel,
 	return t, values, err
 }
 
-// optedOut returns since when a person has opted out of marketing, or 0. It checks the
-// recipient's number and the provider's id of the contact.
+// optedOut returns the time of a person's opt-out of marketing, or 0 if there is none. It
+// checks the recipient's number and the provider's id of the contact.
 func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *desk.Contact) (desk.Time, error) {
 	handles := a.choiceHandles(ws, number, contact)
 	since, err := a.store.OptedOut(ctx, ws, handles)
@@ -221,7 +221,8 @@ func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *
 	return firstChoice(since, handles), nil
 }
 
-// choiceHandles are the hashes of the handles by which a person's marketing choice is stored.
+// choiceHandles returns the hashes of the handles by which a person's marketing choice is
+// stored.
 func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []store.NumberHash {
 	handles := []store.NumberHash{a.handleHash(ws, number)}
 	if contact != nil {
@@ -249,7 +250,7 @@ type outgoing struct {
 	seen *Seen // the state of the conversation that the author of a reply saw; nil: not checked
 }
 
-// OptedOut returns since when a contact has opted out of marketing, or 0.
+// OptedOut returns the time of a contact's opt-out of marketing, or 0 if there is none.
 func (a *App) OptedOut(ctx context.Context, p desk.Principal, contact *desk.Contact) (desk.Time, error) {
 	return a.optedOut(ctx, p.Workspace(), contact.Address(), contact)
 }

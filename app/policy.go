@@ -30,8 +30,8 @@ func (a *App) SetPolicy(ctx context.Context, p desk.Principal, channel desk.ID, 
 	return a.EditPolicy(ctx, p, channel, func(*desk.Policy) (desk.PolicyInput, error) { return in, nil })
 }
 
-// EditPolicy is SetPolicy with the result of edit. edit gets the own policy of the channel
-// or the workspace, or nil. It may run more than once.
+// EditPolicy is like SetPolicy, with the result of the function edit. This function gets
+// the own policy of the channel or the workspace, or nil. It may run more than once.
 func (a *App) EditPolicy(ctx context.Context, p desk.Principal, channel desk.ID, edit func(own *desk.Policy) (desk.PolicyInput, error)) (*desk.Policy, error) {
 	var set *desk.Policy
 	err := store.UpdateSettingsAs(ctx, a.store, p, desk.PolicyWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
@@ -64,9 +64,9 @@ func (a *App) ClearPolicy(ctx context.Context, p desk.Principal, channel desk.ID
 	})
 }
 
-// Hours tells whether an instant (nil: now) is within the hours of the policy in force on a
-// channel, and when that changes next. changes is false if it does not change in the days
-// that parley looks ahead. It returns NotFound for an unknown channel.
+// Hours reports whether an instant (nil: now) is within the hours of the policy in force on
+// a channel, and when the hours next begin or end. changes is false if they do neither in
+// the days that parley looks ahead. It returns NotFound for an unknown channel.
 func (a *App) Hours(p desk.Principal, channel desk.ID, at *desk.Time) (open bool, until desk.Time, changes bool, err error) {
 	if err := knownChannel(p.Settings, channel); err != nil {
 		return false, 0, false, err

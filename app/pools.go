@@ -21,7 +21,8 @@ const (
 	maxPools = 4 // workspaces at a time
 )
 
-// longest is the order in which conversations are assigned.
+// longest is the filter for the order in which conversations are assigned: the longest wait
+// first.
 var longest = desk.ConversationFilter{Longest: true}
 
 // AssignWaiting assigns unassigned conversations in which a person waits, until ctx ends.
@@ -31,8 +32,8 @@ func (a *App) AssignWaiting(ctx context.Context) {
 	steps.Jobs{Work: "assign waiting conversations", Every: poolEvery, Most: maxPools, MostOf: 1, Due: a.poolsDue, Next: a.assignSome}.Run(ctx, a.log)
 }
 
-// poolAnyway is after what time a vain look is repeated in any case. After a restore, a
-// changed workspace may have the same version numbers as before.
+// After poolAnyway, a workspace is looked at again, even if nothing seems to have changed.
+// After a restore, a changed workspace may have the same version numbers as before.
 const poolAnyway = desk.Time(60 * 60 * 1000)
 
 // poolsDue returns the workspaces in which a member may be eligible for waiting
@@ -65,8 +66,8 @@ func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
 	return due, nil
 }
 
-// assignSome assigns waiting conversations of a workspace, the longest wait first, and tells
-// whether there may be more.
+// assignSome assigns waiting conversations of a workspace, the longest wait first. It
+// reports whether there may be more.
 func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error) {
 	defer steps.Caught("waiting conversations", &err)
 	pool := a.pools.look(ws)
@@ -88,7 +89,8 @@ func (a *App) assignSome(ctx context.Context, ws desk.ID) (more bool, err error)
 	return more, err
 }
 
-// assignPool assigns up to poolStep waiting conversations, and tells whether it assigned any.
+// assignPool assigns up to poolStep waiting conversations. It reports whether it assigned
+// any.
 func (a *App) assignPool(ctx context.Context, ws desk.ID) (more bool, err error) {
 	err = a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		more = false

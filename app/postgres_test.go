@@ -11,7 +11,7 @@ import (
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	databases = pgtest.NewPool(t)
-	databases.Database(t) // or skip once, here
+	databases.Database(t) // if there is no PostgreSQL, skip once, here
 	pgtest.Suite(t, notOverPostgres,
 		TestSessions, TestLoginLinks, TestLinkIsSpentOnce, TestHeld,
 		TestAccountRefused, TestSendCounts,
@@ -46,7 +46,7 @@ func TestPostgres(t *testing.T) {
 	)
 }
 
-// Why a test runs over SQLite only, or not here.
+// The reasons why a test runs over SQLite only, or is left out here.
 const (
 	noStore    = "it asks no store"
 	both       = "it runs over both stores by itself"

@@ -18,8 +18,8 @@ func (a *App) Operator(ctx context.Context, ws desk.ID) (desk.Principal, error) 
 	return desk.Principal{Actor: desk.Actor{Kind: desk.ByCLI}, Settings: s}, nil
 }
 
-// OperatorOf is Operator in the workspace of a member, key, channel or unsettled attempt,
-// given by its id.
+// OperatorOf is like Operator, for the workspace of a member, key, channel or unsettled
+// attempt with this id.
 func (a *App) OperatorOf(ctx context.Context, id desk.ID) (desk.Principal, error) {
 	ws, err := a.store.WorkspaceOf(ctx, id)
 	if err != nil {
@@ -28,7 +28,8 @@ func (a *App) OperatorOf(ctx context.Context, id desk.ID) (desk.Principal, error
 	return a.Operator(ctx, ws)
 }
 
-// OperatorOfAttempt is Operator in the workspace of an attempt, or returns NotFound.
+// OperatorOfAttempt is like Operator, for the workspace of an attempt. It returns NotFound
+// if there is no such attempt.
 func (a *App) OperatorOfAttempt(ctx context.Context, id desk.ID) (desk.Principal, error) {
 	p, err := a.OperatorOf(ctx, id)
 	if !desk.IsType(err, desk.NotFound) {
@@ -50,7 +51,8 @@ func (a *App) OperatorOfAttempt(ctx context.Context, id desk.ID) (desk.Principal
 	return desk.Principal{}, noAttempt()
 }
 
-// OperatorOfMedia is Operator in the workspace of a file, or returns NotFound.
+// OperatorOfMedia is like Operator, for the workspace of a file. It returns NotFound if
+// there is no such file.
 func (a *App) OperatorOfMedia(ctx context.Context, id desk.ID) (desk.Principal, error) {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {

@@ -83,9 +83,9 @@ func TestAdministration(t *testing.T) {
 	}
 }
 
-// TestMembersAsPrincipals: a member may do what the role says, as the settings in the
-// transaction have it: a principal from before a removal or a change of role stores
-// nothing.
+// TestMembersAsPrincipals: a member may do what the role allows, by the settings that the
+// transaction reads. A principal that was read before the member was removed or got another
+// role stores nothing.
 func TestMembersAsPrincipals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

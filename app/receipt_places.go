@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// receipts are those on their way to providers.
+// receipts has the number of read receipts that are on their way to providers.
 type receipts struct {
 	mu sync.Mutex
 	of map[desk.ID]int // by workspace
@@ -14,8 +14,8 @@ type receipts struct {
 }
 
 const (
-	// maxReceipts is how many receipts are on their way at a time, and maxReceiptsOf those
-	// of one workspace: further ones are left out.
+	// maxReceipts is how many receipts are on their way at a time. maxReceiptsOf is the limit
+	// for one workspace. Receipts above these limits are not sent.
 	maxReceipts   = 64
 	maxReceiptsOf = 16
 )

@@ -17,8 +17,9 @@ const receiptLife = desk.Time(30 * 24 * 60 * 60 * 1000)
 // receiptWaits are the waits between the tries of a receipt.
 var receiptWaits = [...]time.Duration{time.Second, 5 * time.Second}
 
-// receiptFor tells the provider, after the transaction, that the newest message of the
-// person up to a position was read; the provider takes that for all before it too.
+// receiptFor sends a read receipt to the provider, after the transaction. The receipt is
+// for the person's newest message up to a position. The provider then counts all earlier
+// messages as read also.
 func (a *App) receiptFor(ctx context.Context, tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace, then *afterwards) error {
 	channel := tx.Settings().Channel(c.ChannelID)
 	talker, ok := a.providers[channel.Kind].(provider.Talker)

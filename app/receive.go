@@ -125,8 +125,9 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	return c, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
 }
 
-// typed stores a message that the business typed in the phone app, and updates the state of
-// the conversation. It returns the events of statuses that came before the message.
+// typed is for a message that the business typed in the phone app. It stores the message,
+// and updates the state of the conversation. It returns the events of statuses that came
+// before the message.
 func (a *App) typed(tx store.Tx, c *desk.Conversation, m *desk.Message) ([]desk.Event, error) {
 	early, err := a.takeEarly(tx, m)
 	if err != nil {
@@ -144,8 +145,8 @@ func (a *App) typed(tx store.Tx, c *desk.Conversation, m *desk.Message) ([]desk.
 	return early, tx.PutConversation(c)
 }
 
-// heard stores an inbound message, updates the state of the conversation, and returns the
-// window that the message opens.
+// heard is for an inbound message. It stores the message, updates the state of the
+// conversation, and returns the window that the message opens.
 func (a *App) heard(tx store.Tx, c *desk.Conversation, m *desk.Message, in provider.InboundMessage) (desk.Window, error) {
 	c.Talk.Hear(m)
 	if err := tx.PutConversation(c); err != nil {
@@ -165,9 +166,9 @@ func (a *App) heard(tx store.Tx, c *desk.Conversation, m *desk.Message, in provi
 	return w, tx.PutWindow(m.ChannelID, m.ContactID, w)
 }
 
-// reactsIn returns the conversation for a reaction: that of the message that the person
-// reacts to. If this message is not known, it is the person's open conversation, else the
-// newest. It returns nil if there is none.
+// reactsIn returns the conversation to which a reaction belongs: the conversation of the
+// message that the person reacts to. If this message is not known, it is the person's open
+// conversation, or else the newest one. It returns nil if the person has no conversation.
 func (a *App) reactsIn(tx store.Tx, channel desk.ID, p person, named *desk.Message) (*desk.Conversation, error) {
 	book, err := tx.Book(p.lookup())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// keyChanges are changes after which the world's key is refused, with the refusal.
+// keyChanges are changes that make the world's key invalid, and the refusals that follow.
 var keyChanges = map[string]struct {
 	change func(*world) error
 	want   desk.ErrorType
@@ -115,7 +115,7 @@ func TestUnchangedIsNotWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.writes(number, "Hi")
-	w.store.once.Store(true) // a transaction that runs twice is counted twice
+	w.store.once.Store(true) // otherwise each transaction runs twice and is counted twice
 	store := &countingStore{Store: w.store}
 	node := w.node(store, app.Bounds{})
 	p := w.caller()

@@ -17,8 +17,8 @@ type Releases struct {
 }
 
 // ReleaseMany records one decision on several attempts like Release, each in a transaction
-// of its own. An error that is not about one of the attempts ends it early; attempts that
-// were released by then stay released.
+// of its own. If an error is not about one of the attempts, ReleaseMany ends early; the
+// attempts that it has released stay released.
 func (a *App) ReleaseMany(ctx context.Context, p desk.Principal, ids []desk.ID, sent bool) (r Releases, err error) {
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
@@ -44,10 +44,10 @@ func (a *App) ReleaseMany(ctx context.Context, p desk.Principal, ids []desk.ID, 
 // releaseStep is how many attempts are read at a time.
 const releaseStep = 100
 
-// ReleaseOld records one decision on all attempts of a workspace that are in doubt and older
-// than age by the database's clock, oldest first. It returns how many it released, also with
-// an error, and calls done after each step. Attempts that may still be under way stay. It may
-// be repeated.
+// ReleaseOld records one decision on all attempts of a workspace that are in doubt and
+// older than age by the database's clock, oldest first. After each step it calls the
+// function done. It returns how many attempts it released, even if it fails. Attempts that
+// may still be under way stay. ReleaseOld may be repeated.
 func (a *App) ReleaseOld(ctx context.Context, p desk.Principal, age time.Duration, sent bool, done func(released int)) (released int, err error) {
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return 0, err
@@ -84,15 +84,15 @@ var settledAs = map[desk.Phase]string{
 }
 
 // Release records a person's decision on an attempt whose outcome is unknown: the message
-// was sent, or it was not. The decision that it was not sent frees the key. The same decision
-// again changes nothing. It returns NotFound, AttemptSettled for an attempt that ended
-// otherwise, and SendInProgress for one that may still be under way.
+// was sent, or it was not. The decision that it was not sent frees the key. If the same
+// decision is recorded already, nothing changes. Release returns NotFound, AttemptSettled
+// for an attempt with another end, and SendInProgress for one that may still be under way.
 func (a *App) Release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
 	at, _, err := a.release(ctx, p, id, sent)
 	return at, err
 }
 
-// release is Release, and also tells whether it changed the attempt.
+// release does the work of Release, and also reports whether it changed the attempt.
 func (a *App) release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (at *desk.Attempt, changed bool, err error) {
 	if err := p.Allow(desk.AttemptsWrite); err != nil {
 		return nil, false, err

@@ -156,8 +156,8 @@ func (a *App) quotable(ctx context.Context, p desk.Principal, conversation, id d
 	return m, err
 }
 
-// addressOf is the address of a reply: the one from which the person wrote last. An earlier
-// release did not store it; then the reply goes to the contact's address.
+// addressOf returns the address of a reply: the one from which the person wrote last. An
+// earlier release did not store it; then the reply goes to the contact's address.
 func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
 	if w.Number != "" || w.UserID != "" {
 		if w.Number != "" {
@@ -207,7 +207,7 @@ func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 		}
 	}
 	if !plan.Reply.Media.IsZero() {
-		// From here on the file stays: see Attempt.Holds.
+		// From now on the file can't be deleted: see Attempt.Holds.
 		m, err := tx.Media(plan.Reply.Media)
 		if err != nil {
 			return err
@@ -226,8 +226,8 @@ func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 	return nil
 }
 
-// alone returns Changed as still does, and also if another reply is being sent, because that
-// is not in the list of messages yet.
+// alone makes the same check as still. It also returns Changed if another reply is being
+// sent, because this reply is not in the list of messages yet.
 func (s *Seen) alone(tx store.Tx, c *desk.Conversation) error {
 	if err := s.still(tx, c); err != nil || s == nil {
 		return err
@@ -266,9 +266,9 @@ func notOpen(c, open *desk.Conversation) *desk.Error {
 	return e
 }
 
-// replied returns the message of an accepted reply. It belongs to its conversation even if
-// that was closed meanwhile. An unassigned open conversation is assigned to the member who
-// is the author.
+// replied returns the message of an accepted reply. The message belongs to its conversation
+// even if the conversation was closed meanwhile. An unassigned open conversation is
+// assigned to the member who is the author.
 func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalID string, sent desk.Time) *desk.SentMessage {
 	plan, r := &at.Plan, at.Plan.Reply
 	m := &desk.SentMessage{Kind: s.Channel(plan.Channel).Kind, Existing: true, Reply: true, Conversation: *c}

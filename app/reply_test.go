@@ -17,7 +17,7 @@ import (
 	"parley/store"
 )
 
-// replies is a call of the API.
+// replies sends a free message into a conversation, as a call of the API does.
 func (w *world) replies(key string, c desk.ID, edits ...func(*desk.ReplyRequest)) (app.SendAnswer, error) {
 	r := &desk.ReplyRequest{Key: key, Conversation: c, Text: "Two left."}
 	for _, edit := range edits {
@@ -33,7 +33,7 @@ func (w *world) enabled(on bool) {
 	must(w.t, err)
 }
 
-// opens receives a message from a number, which opens the window.
+// opens receives a message from a number. This opens the window.
 func (w *world) opens(from string) *desk.Conversation {
 	w.t.Helper()
 	return w.hears(provider.InboundMessage{ExternalID: "wamid." + w.clock.newID().String(), Number: from, Text: "How much?", At: desk.TimeOf(w.clock.now())})
@@ -86,9 +86,9 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReply_receipt: like marking, a reply sends a read receipt, once, for the newest message,
-// whether the reply was sent at once or is known to have been sent later. An automatic reply
-// sends no receipt.
+// TestReply_receipt: like marking, a reply sends one read receipt, for the newest message.
+// This also holds if a reply in doubt later proves to be sent. An automatic reply sends no
+// receipt.
 func TestReply_receipt(t *testing.T) {
 	t.Parallel()
 	w, courier := newCourier(t)
@@ -101,7 +101,7 @@ func TestReply_receipt(t *testing.T) {
 	_, err := w.replies("k", c.ID)
 	must(t, err)
 	waitFor(t, "the receipt, which is not heard at first", func() bool { return slices.Equal(courier.receipts(), []string{"newest", "newest"}) })
-	_, err = w.replies("again", c.ID) // nothing is unread
+	_, err = w.replies("again", c.ID) // all messages are read already
 	must(t, err)
 
 	lost := w.hears(provider.InboundMessage{ExternalID: "lost", Number: "905321110003", Text: "Well?", At: desk.TimeOf(w.clock.now())})
@@ -149,7 +149,7 @@ func TestReply_refused(t *testing.T) {
 	for i, one := range checks {
 		before := w.story()
 		var edits []func(*desk.ReplyRequest)
-		for _, check := range checks[i:min(i+2, len(checks))] { // it and the next are broken
+		for _, check := range checks[i:min(i+2, len(checks))] { // the request fails this check and the next one
 			if check.breaks != nil {
 				check.breaks()
 			}
@@ -178,12 +178,13 @@ func TestReply_refused(t *testing.T) {
 	}
 }
 
-// TestReply_changed: changes between the checks and the hold of the key count.
+// TestReply_changed: changes that are made after the checks, before the attempt holds the
+// key, also count.
 func TestReply_changed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*world, *desk.Conversation)
-		want   desk.ErrorType // "": it is sent
+		want   desk.ErrorType // "": the reply is sent
 	}{
 		"closed":   {func(w *world, c *desk.Conversation) { w.status(c.ID, desk.StatusClosed) }, desk.ConversationNotOpen},
 		"archived": {func(w *world, c *desk.Conversation) { w.status(c.ID, desk.StatusArchived) }, desk.ConversationNotOpen},
@@ -226,7 +227,7 @@ func TestReply_changed(t *testing.T) {
 	}
 }
 
-// shuts closes the window of a conversation's contact, as a report of the provider does.
+// shuts closes the window of a conversation's contact, like a report of the provider.
 func (w *world) shuts(c *desk.Conversation, by desk.WindowReason) {
 	w.t.Helper()
 	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
@@ -328,7 +329,8 @@ func TestReply_once(t *testing.T) {
 	}
 }
 
-// TestReply_refusedByProvider: if the provider says that the window is closed, it is.
+// TestReply_refusedByProvider: if the provider says that the window is closed, parley
+// closes it.
 func TestReply_refusedByProvider(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -393,18 +395,18 @@ func TestReply_seen(t *testing.T) {
 		t.Errorf("%d sent", n)
 	}
 	must(t, reply(see()))
-	must(t, reply(old)) // the same request: its answer
+	must(t, reply(old)) // a repeated request gets its answer
 	if now := w.conversation(c.ID); len(w.provider.sent()) != 1 || now.AssignedMember != w.grace.ID {
 		t.Errorf("%d sent, and the conversation is %+v", len(w.provider.sent()), now)
 	}
 }
 
-// TestReply_serverClock: a wrong server clock neither closes a window nor keeps one open: the
-// database's clock counts.
+// TestReply_serverClock: a wrong clock of a server neither closes a window nor keeps one
+// open, because the database's clock counts.
 func TestReply_serverClock(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		server time.Duration // the clock of the server, beside the database's
+		server time.Duration // how far the server's clock is ahead of the database's
 		wrote  time.Duration // how long ago the person wrote
 		want   desk.ErrorType
 	}{
@@ -441,8 +443,8 @@ func TestReply_serverClock(t *testing.T) {
 	}
 }
 
-// TestReply_overtaken: changes while the provider has the message may affect where it is
-// stored, but the message is sent, once.
+// TestReply_overtaken: something changes while the provider has the message. The message is
+// sent once; the change may only affect where it is stored.
 func TestReply_overtaken(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -523,7 +525,7 @@ func TestReply_overtaken(t *testing.T) {
 }
 
 // TestReply_refusedAfterDeletion: a person is deleted while a reply is on its way, and the
-// provider refuses the reply. No data of the person come back.
+// provider refuses the reply. No data of the person is stored again.
 func TestReply_refusedAfterDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -553,7 +555,7 @@ func TestReply_races(t *testing.T) {
 	}
 	for n := range 30 {
 		c := w.opens(fmt.Sprint(905321112200 + n))
-		if n%2 == 0 { // it is somebody's
+		if n%2 == 0 { // the conversation is assigned
 			_, err := w.Assign(t.Context(), w.operator(), c.ID, "grace@example.com", nil)
 			must(t, err)
 		}

@@ -76,7 +76,7 @@ func (e *sealedError) Unwrap() error { return e.err }
 
 // open decrypts a channel's secrets. Secrets that the first release sealed are not bound to
 // an address. They are decrypted for the provider's own address only, unless anywhere is
-// set, which happens once, at the upgrade.
+// set. Only the upgrade sets it, once.
 func (a *App) open(ws desk.ID, c *desk.Channel, anywhere bool) (plain []byte, err error) {
 	sealed, bound := c.Account.Sealed, sealedFor(ws, c)
 	if rest, found := bytes.CutPrefix(sealed, []byte(sealedForm)); found {
@@ -90,8 +90,9 @@ func (a *App) open(ws desk.ID, c *desk.Channel, anywhere bool) (plain []byte, er
 	return plain, nil
 }
 
-// SealAnew seals the secrets of the first release again, once in an installation's life. If
-// an old row is put back later, its secrets can be used for the provider's own address only.
+// SealAnew seals the secrets of the first release again. It runs once in an installation's
+// life. If an old row is put back later, its secrets can be used for the provider's own
+// address only.
 func (a *App) SealAnew(ctx context.Context) error {
 	done, err := a.store.Resealed(ctx)
 	if err != nil || done {
@@ -153,7 +154,7 @@ func (a *App) access(ws desk.ID, c *desk.Channel) (provider.Access, error) {
 	return at, nil
 }
 
-// accessOf is access for a channel that is given by its id alone. It also returns the
+// accessOf is like access, but the channel is given by its id alone. It also returns the
 // workspace's settings, or NotFound.
 func (a *App) accessOf(ctx context.Context, channel desk.ID) (*desk.Settings, provider.Access, error) {
 	s, c, err := a.channelOf(ctx, channel)

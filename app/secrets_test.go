@@ -81,7 +81,7 @@ func TestSecrets_are_bound(t *testing.T) {
 	if opens(w.App, sibling) {
 		t.Error("they open in another channel")
 	}
-	elsewhere := of(channel) // a copied row
+	elsewhere := of(channel) // as if a row were copied
 	elsewhere.ID[15]++
 	put(other.ws, elsewhere, own)
 	if opens(w.App, elsewhere.ID) {
@@ -103,9 +103,9 @@ func TestSecrets_are_bound(t *testing.T) {
 	}
 }
 
-// TestSecrets_are_bound_to_where_they_go: a person who can write to the database does not get
-// the token by changing the address, the version or the number. The channel reports a problem
-// then.
+// TestSecrets_are_bound_to_where_they_go: a person who can write to the database can't get
+// the token by changing the address, the version or the number. After such a change, the
+// channel reports a problem.
 func TestSecrets_are_bound_to_where_they_go(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +166,7 @@ func TestSecrets_of_the_first_release(t *testing.T) {
 	must(t, w.file.BindSecret(t.Context(), "f"))
 	w.rewrite(elsewhere)
 	refused(t, w.send("before", on(channel)).err, desk.ChannelNotUsable)
-	must(t, w.SealAnew(t.Context())) // the upgrade
+	must(t, w.SealAnew(t.Context())) // as the upgrade does
 	w.sent("upgraded", on(channel))
 	if at := w.meta.calls[0]; at.Secrets.Token.Reveal() != "s3cret-token" || at.Channel.Account.BaseURL != elsewhere.Account.BaseURL {
 		t.Errorf("sent by %+v", at.Channel)
@@ -174,7 +174,7 @@ func TestSecrets_of_the_first_release(t *testing.T) {
 	if bytes.Equal(w.sealed(channel), old.Account.Sealed) {
 		t.Error("nothing was sealed anew")
 	}
-	w.rewrite(elsewhere) // put back
+	w.rewrite(elsewhere) // put the old row back
 	must(t, w.SealAnew(t.Context()))
 	refused(t, w.send("elsewhere", on(channel)).err, desk.ChannelNotUsable)
 	w.rewrite(old)
@@ -197,13 +197,13 @@ func TestSecrets_are_not_shown(t *testing.T) {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X"} {
 			fmt.Fprintf(&out, verb, v)
 		}
-		if text, err := json.Marshal(v); err == nil { // not all of them can be made into JSON
+		if text, err := json.Marshal(v); err == nil { // some values can't be made into JSON
 			out.Write(text)
 		}
 		for _, h := range []slog.Handler{slog.NewJSONHandler(&out, nil), slog.NewTextHandler(&out, nil)} {
 			slog.New(h).Info("it", "value", v, slog.Any("group", slog.GroupValue(slog.Any("value", v))))
 		}
-		for _, shown := range []string{"s3cret", "733363726574", "czNjcmV0"} { // also in hexadecimal, and as base64
+		for _, shown := range []string{"s3cret", "733363726574", "czNjcmV0"} { // the secret as text, in hexadecimal and as base64
 			if strings.Contains(strings.ToLower(out.String()), strings.ToLower(shown)) {
 				t.Errorf("%T shows %s", v, shown)
 			}
@@ -222,7 +222,7 @@ func TestAddChannel(t *testing.T) {
 		return w.AddChannel(t.Context(), w.operator(), a)
 	}
 	stored := func() int {
-		return len(w.operator().Settings.Channels()) - 1 // without the sandbox
+		return len(w.operator().Settings.Channels()) - 1 // all channels except the sandbox
 	}
 	fails := func(what string, want error, says string) {
 		t.Helper()
@@ -298,7 +298,8 @@ func TestAddChannel(t *testing.T) {
 		t.Errorf("another workspace has it too: %+v, %v", problems, err)
 	}
 
-	// If the templates can't be fetched then, the verify token is returned all the same.
+	// If the templates can't be fetched after the channel was added, the verify token is still
+	// returned.
 	w.meta.away = errors.New("the provider is away")
 	a.ExternalID = "200300400500601"
 	added, problems, err = add(a)
@@ -308,7 +309,7 @@ func TestAddChannel(t *testing.T) {
 	must(t, w.verify(added.Channel.ID, added.Secrets.VerifyToken.Reveal()))
 }
 
-// TestEditChannel_same: an edit with what is stored writes nothing.
+// TestEditChannel_same: an edit that changes nothing writes nothing.
 func TestEditChannel_same(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -361,7 +362,7 @@ func TestEditChannel_secrets(t *testing.T) {
 	signs(appSecret)
 	must(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-2")}))
 	signs(appSecret, "s3cret-2")
-	must(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-2")})) // as it is already
+	must(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-2")})) // the secret is the same as before
 	signs(appSecret, "s3cret-2")
 	w.meta.problems = []provider.Problem{{Text: "the app secret is wrong", Blocking: true}}
 	refused(t, edit(provider.Secrets{AppSecret: provider.NewSecret("s3cret-3")}), desk.InvalidRequest)
@@ -381,7 +382,7 @@ func TestEditChannel_secrets(t *testing.T) {
 		t.Errorf("edited %+v, %v", c, err)
 	}
 	signs("s3cret-2", "s3cret-3")
-	w.clock.advance(7*24*time.Hour - time.Minute) // for so long a callback is repeated
+	w.clock.advance(7*24*time.Hour - time.Minute) // a callback is repeated for this time
 	signs("s3cret-2", "s3cret-3")
 	w.clock.advance(2 * time.Minute)
 	signs("s3cret-3")

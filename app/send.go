@@ -36,10 +36,12 @@ func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, r
 }
 
 // errContactGone means that a send's contact was deleted after the send was planned. The
-// next plan is without it: the number has a new contact, or the id has none.
+// send is then planned again without this contact. It gets a new contact for the number, or
+// fails if the request names the contact by its id.
 var errContactGone = errors.New("the contact was deleted since the send was planned")
 
-// once sends what plan makes, unless an attempt holds the key.
+// once calls plan and sends its message. If an attempt holds the key already, it answers
+// from this attempt instead.
 func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
 	var leave func()
 	for leave == nil {
@@ -69,8 +71,9 @@ func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]b
 	return f.answer, f.err
 }
 
-// TrySend is Send as a dry run (contract-data §1). It checks everything up to the provider
-// and answers what would be stored, without the ids and times that are not stored yet.
+// TrySend is Send as a dry run (contract-data §1). It checks everything up to the provider.
+// It returns the answer that a send would store, without the ids and times that are not
+// stored yet.
 func (a *App) TrySend(ctx context.Context, p desk.Principal, r *desk.SendRequest) ([]byte, error) {
 	at, d, contact, err := a.plan(ctx, p, r, desk.ID{})
 	if err != nil {
@@ -109,8 +112,8 @@ func (a *App) Repeat(ctx context.Context, p desk.Principal, key string, hash [32
 	return answer, true, err
 }
 
-// fly takes an attempt from the hold of its key to its answer. It calls leave once the hold is
-// stored.
+// fly stores that an attempt holds its key, sends the message, and returns the answer. It
+// calls leave once the hold is stored.
 func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing, leave func()) (SendAnswer, error) {
 	if err := a.pace(ctx, d); err != nil {
 		// Another process may hold the key already and have an answer.
@@ -158,15 +161,15 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 		}
 		if at.Plan.Reply != nil {
 			if err := a.mayStillReply(tx, at, d); err != nil {
-				// While it waited for the conversation, another process may have claimed the
-				// key: what has changed since is this very reply.
+				// While this transaction waited for the conversation, another process may have taken
+				// the key. Then the conversation has changed because of this same reply.
 				if held, heldErr := tx.AttemptOfKey(at.Key); heldErr == nil && held != nil && !held.Expired() {
 					return &keyTaken{held}
 				}
 				return err
 			}
 		} else if at.Plan.Known {
-			// From here on a deletion finds the attempt: it waits for this transaction.
+			// A later deletion of the contact waits for this transaction, and so finds the attempt.
 			if c, err := tx.Contact(at.Plan.Contact); err != nil || c == nil {
 				return cmp.Or(err, errContactGone)
 			}
@@ -215,7 +218,7 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *out
 	}
 	var refusal *desk.Refusal
 	if errors.As(err, &refusal) {
-		if refusal.StaleMedia && at.Plan.Reply != nil { // it is handed over anew
+		if refusal.StaleMedia && at.Plan.Reply != nil { // the next try gives the file to the provider again
 			if err := a.store.PutMediaRef(ctx, ws, at.Plan.Reply.Media, d.Channel.ID, "", 0); err != nil {
 				a.log.WarnContext(ctx, "the provider's id of a file can't be dropped", "workspace_id", ws, "media_id", at.Plan.Reply.Media, "err", err)
 			}
@@ -253,8 +256,8 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *out
 	return doneOr(stored, outcomeUnknown(at.ID))
 }
 
-// doneOr returns the stored answer of a finished attempt (a status may have finished it
-// before the provider answered), otherwise err.
+// doneOr returns the stored answer if the attempt is finished, otherwise err. A status may
+// have finished the attempt before the provider answered.
 func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
 	if stored != nil && stored.Phase == desk.Done {
 		return SendAnswer{Body: stored.Response}, nil
@@ -265,8 +268,8 @@ func doneOr(stored *desk.Attempt, err error) (SendAnswer, error) {
 // callProvider sends, unless it is too late. After a panic the outcome is unknown.
 func (a *App) callProvider(ctx context.Context, d *outgoing) (r provider.Receipt, err error) {
 	defer steps.Caught("provider", &err)
-	// If this process was stopped for long, others may have given up on the attempt. It
-	// must not send.
+	// If this process was stopped for long, others may have given up on the attempt. Then this
+	// process must not send.
 	if a.clock().After(d.By) {
 		return r, provider.NotSent()
 	}
@@ -287,7 +290,7 @@ func (a *App) retry(ws desk.ID, at *desk.Attempt, do func(context.Context) error
 				return
 			}
 			err := do(ctx)
-			if err == nil || errors.Is(err, store.ErrNoWorkspace) { // then there is nothing left to store it with
+			if err == nil || errors.Is(err, store.ErrNoWorkspace) { // if the workspace was deleted, there is nothing to store
 				return
 			}
 			if !desk.IsType(err, desk.Unavailable) {
@@ -303,14 +306,15 @@ func outcomeUnknown(attempt desk.ID) *desk.Error {
 	return e
 }
 
-// How often a waiting call checks whether another process has settled the attempt, and, of
-// an attempt of this process, whether a status or a person has.
+// A waiting call reads the attempt every otherProcess if another process sends it. If this
+// process sends it, the call reads it every thisProcess, because a status or a person may
+// settle it meanwhile.
 const (
 	otherProcess = 100 * time.Millisecond
 	thisProcess  = time.Second
 )
 
-// again answers a call whose key another attempt holds.
+// again answers a repeated call: another attempt holds its key already.
 func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
 	if held.Hash != hash {
 		return SendAnswer{}, keyReused()
@@ -355,5 +359,5 @@ func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, h
 	}
 }
 
-// BodyHash is a keyed hash of a request's body; the body can't be computed from it.
+// BodyHash returns a keyed hash of a request's body; the body can't be computed from it.
 func (a *App) BodyHash(canonical []byte) [32]byte { return [32]byte(a.derive("body", canonical)) }

@@ -9,8 +9,9 @@ var deliveryEvents = map[desk.DeliveryStatus]desk.EventType{
 	desk.Sent: desk.MessageSent, desk.Delivered: desk.MessageDelivered, desk.Read: desk.MessageRead, desk.Failed: desk.MessageFailed,
 }
 
-// messageEvents are the events of a new message and of the change of its conversation.
-// before is the conversation before the message; nil: it is new.
+// messageEvents returns the events of a new message and of the change of its conversation.
+// The parameter before is the conversation before the message, or nil if the conversation
+// is new.
 func messageEvents(c, before *desk.Conversation, m *desk.Message, actor desk.Actor, now desk.Time) []desk.Event {
 	events := conversationEvents(c, before, actor, now)
 	t := desk.MessageSent
@@ -28,8 +29,8 @@ func settledEvents(at *desk.Attempt, was desk.Phase, by desk.Actor, now desk.Tim
 	return []desk.Event{sendEvent(desk.SendSettled, at, by, now)}
 }
 
-// sendEvent is an event of an attempt. Its contact is the attempt's, even if it is not stored
-// yet, because answers of webhooks are deleted with a contact.
+// sendEvent returns an event of an attempt. The event names the attempt's contact, even if
+// this contact is not stored yet. So the answers of webhooks are deleted with the contact.
 func sendEvent(t desk.EventType, at *desk.Attempt, by desk.Actor, now desk.Time) desk.Event {
 	return desk.Event{Type: t, Subject: at.ID, Conversation: at.InConversation(), Contact: at.Plan.Contact, Actor: by, At: now}
 }

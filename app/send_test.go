@@ -85,7 +85,7 @@ func TestSend_refusals(t *testing.T) {
 		edits   []edit
 		want    desk.ErrorType
 		details any
-		message string // a part of its text, which names the place
+		message string // a part of the error's text, which names the place
 	}{
 		{"opt-in", []edit{optedIn, on(desk.ID{9}), toContact(desk.ID{9})}, desk.OptInRequired, nil, "opt_in_confirmed"},
 		{"channel", []edit{on(desk.ID{9}), toContact(desk.ID{9})}, desk.NotFound, nil, "channel"},
@@ -291,7 +291,8 @@ func TestSend_waits(t *testing.T) {
 	}
 }
 
-// TestSend_many_wait: calls that wait for a send of their own process rarely read it.
+// TestSend_many_wait: calls that wait for a send of their own process rarely read its
+// attempt.
 func TestSend_many_wait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -327,7 +328,8 @@ func TestSend_many_wait(t *testing.T) {
 	}
 }
 
-// TestSend_waits_on_another_node: which knows of the send only what is stored.
+// TestSend_waits_on_another_node: a call waits for a send of another node, and knows only
+// what is stored.
 func TestSend_waits_on_another_node(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -438,8 +440,8 @@ func TestSend_waiting_ends(t *testing.T) {
 	}
 }
 
-// TestSend_runs_to_its_end: also if the caller leaves as soon as the message may have been
-// sent.
+// TestSend_runs_to_its_end: a send goes on even if the caller leaves when the message may
+// have been sent already.
 func TestSend_runs_to_its_end(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -456,8 +458,8 @@ func TestSend_runs_to_its_end(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestSend_key_expires: after 30 days of service a key can be used again, whatever the clock
-// says.
+// TestSend_key_expires: after 30 days of service a key can be used again. The clocks do not
+// matter.
 func TestSend_key_expires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -529,8 +531,7 @@ func TestSend_workspace_deleted(t *testing.T) {
 	}
 }
 
-// TestSend_presumed: with a principal that is presumed, nothing is sent once the
-// settings have changed.
+// TestSend_presumed: if the settings have changed, a presumed principal sends nothing.
 func TestSend_presumed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -553,7 +554,7 @@ func TestSend_presumed(t *testing.T) {
 func TestSend_64_at_once(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.store.once.Store(true) // the races are among different calls here
+	w.store.once.Store(true) // only different calls compete in this test
 	p := w.caller()
 	var group sync.WaitGroup
 	conversations := make([]desk.ID, 64)
@@ -587,7 +588,7 @@ func TestSend_64_at_once(t *testing.T) {
 	}
 }
 
-// TestSend_64_of_one_key: of 64 calls with one key, one sends.
+// TestSend_64_of_one_key: 64 calls come with one key. Only one of them sends.
 func TestSend_64_of_one_key(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -615,8 +616,8 @@ func TestSend_64_of_one_key(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestSend_through_the_sandbox: each of the sandbox's numbers behaves as documented, in the
-// same code as messages and statuses of a real provider.
+// TestSend_through_the_sandbox: each of the sandbox's numbers behaves as documented. Its
+// messages and statuses go through the same code as those of a real provider.
 func TestSend_through_the_sandbox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -643,7 +644,7 @@ func TestSend_through_the_sandbox(t *testing.T) {
 	w.holds(2, 2, 2)
 }
 
-// TestSend_member: the message names the member who asserted the opt-in, the attempt too.
+// TestSend_member: the message and the attempt name the member who confirmed the opt-in.
 func TestSend_member(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

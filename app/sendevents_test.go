@@ -10,8 +10,8 @@ import (
 	"parley/desk"
 )
 
-// sendEvents lists the events since a cursor: the types, and for sends also the actor and the
-// attempt.
+// sendEvents lists the events since a cursor by their types. For sends, it adds the actor
+// and the attempt.
 func (w *world) sendEvents(cursor string) (list []string) {
 	w.t.Helper()
 	page, err := w.Feed.Page(w.t.Context(), w.operator(), feed.Query{Cursor: cursor, Limit: 100})
@@ -34,8 +34,9 @@ func (w *world) sendEvents(cursor string) (list []string) {
 	return list
 }
 
-// TestSendEvents: a send whose outcome becomes unknown has an event, and another one when the
-// outcome is known from any source. All other sends have none.
+// TestSendEvents: if the outcome of a send becomes unknown, there is an event. When the
+// outcome is known later, from any source, there is another one. All other sends have no
+// such events.
 func TestSendEvents(t *testing.T) {
 	t.Parallel()
 	const sent, doubt = "message.sent", "send.in_doubt by key: "

@@ -11,12 +11,12 @@ import (
 	"parley/store"
 )
 
-// All ways in which an attempt ends are here. Each is one transaction that first reads
-// the stored attempt: of two actors the first commit wins, and the other answers what
-// is stored.
+// All ways in which an attempt ends are here. Each is one transaction that first reads the
+// stored attempt. If two actors settle an attempt at once, the first commit wins, and the
+// other actor returns what is stored.
 
-// accepted settles an attempt that the provider accepted, and returns it as stored, nil
-// after an error.
+// accepted stores that the provider accepted the message of an attempt. It returns the
+// attempt as stored, or nil after an error.
 func (a *App) accepted(ctx context.Context, ws desk.ID, mine *desk.Attempt, r provider.Receipt) (*desk.Attempt, error) {
 	var at *desk.Attempt
 	err := a.inTx(ctx, ws, func(tx store.Tx, then *afterwards) (err error) {
@@ -55,9 +55,10 @@ func asStored(tx store.Tx, mine *desk.Attempt) (*desk.Attempt, error) {
 	return at, err
 }
 
-// accept finishes an unsettled attempt. One that is done keeps its answer. One that was
-// given up is an incident: the person has the message. to is the person whom the provider
-// names, who is remembered first: the contact's event comes before those of the message.
+// accept finishes an unsettled attempt. If the attempt is done already, it keeps its
+// answer. If it was given up, this is an incident: the person has the message. The
+// parameter to is the person whom the provider names. The contact learns this person's ids
+// first, because the contact's event comes before those of the message.
 func (a *App) accept(ctx context.Context, tx store.Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, then *afterwards) error {
 	if at.Phase == desk.Done && !at.Erased {
 		if err := a.remember(tx, at.Plan.Contact, to, byProvider(at.Plan.Channel)); err != nil {
@@ -68,7 +69,7 @@ func (a *App) accept(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	case !at.Phase.Settled():
 		return a.finish(ctx, tx, at, to, externalID, sent, now, byProvider(at.Plan.Channel), then)
 	case at.Phase == desk.Done && at.Erased:
-		return nil // of its message, nothing is known any more
+		return nil // nothing is known of its message any more
 	case at.Phase == desk.Done && at.ExternalID == "" && externalID != "":
 		return a.bind(tx, at, externalID)
 	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
@@ -90,8 +91,8 @@ func (a *App) accept(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	return tx.PutAttempt(at)
 }
 
-// bind stores the provider's id of a finished attempt's message. The id was not known
-// when a person decided that it was sent.
+// bind stores the provider's id of a finished attempt's message. This id was not known when
+// a person decided that the message was sent.
 func (a *App) bind(tx store.Tx, at *desk.Attempt, externalID string) error {
 	at.ExternalID = externalID
 	if err := tx.PutAttempt(at); err != nil {
@@ -118,8 +119,8 @@ func (a *App) bind(tx store.Tx, at *desk.Attempt, externalID string) error {
 	return tx.Append(early...)
 }
 
-// takeEarly applies the statuses that came before the message was stored, keeps what
-// they say of the contact, and returns the events of the message.
+// takeEarly applies the statuses that came before the message was stored, adds the
+// provider's ids in them to the contact, and returns the events of the message.
 func (a *App) takeEarly(tx store.Tx, m *desk.Message) (events []desk.Event, err error) {
 	if m.ExternalID == "" {
 		return nil, nil
@@ -137,8 +138,8 @@ func (a *App) takeEarly(tx store.Tx, m *desk.Message) (events []desk.Event, err 
 	return events, a.shutBy(tx, m)
 }
 
-// reach moves a message forward to a reported status, and returns the event of that, if
-// anything changed.
+// reach moves a message forward to a reported status. It returns the event of this change,
+// or nil if nothing changed.
 func (a *App) reach(m *desk.Message, n desk.StatusUpdate) []desk.Event {
 	changed := m.Reach(n.Delivery, n.Failure)
 	if changed == nil {
@@ -149,12 +150,12 @@ func (a *App) reach(m *desk.Message, n desk.StatusUpdate) []desk.Event {
 	return []desk.Event{e}
 }
 
-// finish stores all consequences of an accepted message: contact, conversation,
-// message, assignment and answer. It refuses nothing: what is no longer valid is left
-// out and noted. If the contact was deleted meanwhile, the answer is made from the plan
+// finish stores all consequences of an accepted message: contact, conversation, message,
+// assignment and answer. It refuses nothing: data that is no longer valid is left out, and
+// a note says so. If the contact was deleted meanwhile, the answer is made from the plan
 // and no rows are stored. Message and conversation have the time of the send. All other
-// times are the present, so that clients who follow changes see them. by is who says that
-// it was sent.
+// times are the present, so that clients who follow changes see them. The parameter by is
+// the actor who says that the message was sent.
 func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, by desk.Actor, then *afterwards) error {
 	plan, was := at.Plan, at.Phase
 	contact, err := a.reached(tx, at, now)
@@ -191,7 +192,7 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	}
 	conversation, message := &m.Conversation, m.Message
 	at.Response = a.answer(m)
-	if contact == nil && !at.Erased { // a server of the release before claims without a look at the contact
+	if contact == nil && !at.Erased { // a server of the previous release takes the key without a look at the contact
 		at.Erase()
 	}
 	if !at.Erased {
@@ -237,8 +238,8 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	return tx.Append(append(events, settledEvents(at, was, by, now)...)...)
 }
 
-// thread is what an accepted message becomes: a message of the open conversation with the
-// contact, or of a new one. contact is nil if it was deleted.
+// thread returns the message that an accepted send becomes, in the open conversation with
+// the contact or in a new one. contact is nil if it was deleted.
 func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *desk.Conversation, externalID string, sent desk.Time) *desk.SentMessage {
 	plan := &at.Plan
 	m := &desk.SentMessage{Kind: s.Channel(plan.Channel).Kind, Existing: open != nil}
@@ -301,8 +302,9 @@ func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Conta
 	}
 }
 
-// withoutInvalid removes from a profile what a contact rule now refuses, and says what
-// that was. If no part can be named, it removes the whole profile.
+// withoutInvalid removes from a profile the parts that a contact rule now refuses, and
+// returns a note that names them. If the refused part is not known, it removes the whole
+// profile.
 func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, string) {
 	rest := *w
 	switch e := desk.AsError(refusal); details := e.Details.(type) {
@@ -335,8 +337,8 @@ func withoutInvalid(w *desk.ContactWrite, refusal error) (*desk.ContactWrite, st
 	return nil, "the profile is no longer valid, and was left out"
 }
 
-// refuse settles an attempt that was certainly not sent, and frees its key. It returns
-// what settle does.
+// refuse settles an attempt that was certainly not sent, and frees its key. Its results are
+// those of settle.
 func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*desk.Attempt, error) {
 	return a.settle(ctx, ws, id, func(tx store.Tx, at *desk.Attempt) error {
 		was, now := at.Phase, a.now()
@@ -357,9 +359,9 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 	})
 }
 
-// giveUp refuses an attempt if it is unknown whether its hold was stored. If it was
-// not, the refused attempt takes its place: a hold that is still being committed is
-// waited for, or fails.
+// giveUp refuses an attempt if it is unknown whether its hold was stored. If the hold was
+// not stored, giveUp stores the refused attempt in its place. If the hold is still being
+// committed, giveUp waits for that commit, or the commit fails.
 func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error {
 	now := a.now()
 	return a.store.InTx(ctx, ws, func(tx store.Tx) error {
@@ -397,10 +399,10 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 	})
 }
 
-// doubt marks an attempt as in doubt: it is unknown whether it was sent. Its process
-// does nothing more, so the lease ends too. But if the lease is void, the process may
-// still be running: for the length of another lease, nobody may decide that it was not
-// sent. It returns what settle does.
+// doubt marks an attempt as in doubt: it is unknown whether the message was sent. The
+// attempt's process does nothing more, so the lease ends too. But if the lease is void, the
+// process may still be running. Then, for the length of another lease, nobody may decide
+// that the message was not sent. The results of doubt are those of settle.
 func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {
 	return a.settle(ctx, ws, id, func(tx store.Tx, at *desk.Attempt) error {
 		was, void := at.Phase, at.Lease.Void(tx.Now(), a.bounds.lease())
@@ -415,8 +417,8 @@ func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) 
 	})
 }
 
-// settle applies a change to an unsettled attempt, and returns the attempt as stored;
-// nil if it was never stored, and after an error.
+// settle applies a change to an unsettled attempt, and returns the attempt as stored. It
+// returns nil if the attempt was never stored, and after an error.
 func (a *App) settle(ctx context.Context, ws, id desk.ID, do func(store.Tx, *desk.Attempt) error) (*desk.Attempt, error) {
 	var at *desk.Attempt
 	err := a.store.InTx(ctx, ws, func(tx store.Tx) (err error) {

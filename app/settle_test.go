@@ -55,7 +55,8 @@ func TestLost_before_the_claim(t *testing.T) {
 	}
 }
 
-// TestLost_with_the_answer_to_the_claim: the key is held, so the send goes on.
+// TestLost_with_the_answer_to_the_claim: the connection is lost after the hold was stored.
+// The key is held, so the send goes on.
 func TestLost_with_the_answer_to_the_claim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,8 +120,8 @@ func TestLost_with_its_person(t *testing.T) {
 	}
 }
 
-// TestDeleted_before_the_claim: a contact that is deleted after the send was planned gets
-// nothing any more, and nothing of them stays. A number is then one that no contact has.
+// TestDeleted_before_the_claim: a contact is deleted after the send was planned. It gets no
+// message, and none of its data stays. A send to its number then makes a new contact.
 func TestDeleted_before_the_claim(t *testing.T) {
 	t.Parallel()
 	const text = "Order A-17"
@@ -159,8 +160,9 @@ func TestDeleted_before_the_claim(t *testing.T) {
 	})
 }
 
-// TestDeleted_after_a_claim_without_a_look: a server of the release before claims without a
-// look at the contact. If the deletion came first, the attempt is erased when it ends.
+// TestDeleted_after_a_claim_without_a_look: a server of the previous release takes the key
+// without a look at the contact. If the contact was deleted before, the attempt is erased
+// when it ends.
 func TestDeleted_after_a_claim_without_a_look(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,8 +179,8 @@ func TestDeleted_after_a_claim_without_a_look(t *testing.T) {
 	w.holds(0, 0, 0)
 }
 
-// TestLost_with_a_deleted_person: a claim of which nobody knows whether it is stored, of a
-// contact who is deleted by then, leaves nothing of the person.
+// TestLost_with_a_deleted_person: it is unknown whether a hold is stored, and its contact
+// is deleted meanwhile. No data of the person stays.
 func TestLost_with_a_deleted_person(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -213,7 +215,7 @@ func TestLost_after_the_provider_took_it(t *testing.T) {
 			if m := w.read(r); !r.Replayed || m.Message.ExternalID != messageID(id) || w.message(m).Delivery != desk.Sent {
 				t.Errorf("the same again: %+v", r)
 			}
-			w.stop() // nothing is left to be done
+			w.stop() // so that no work is left
 			w.holds(1, 1, 1)
 			if n := len(w.provider.sent()); n != 1 {
 				t.Errorf("%d calls", n)
@@ -236,7 +238,7 @@ func TestLost_with_inbound_items(t *testing.T) {
 			})
 			w.store.in(2, when, lost)
 			w.doubted(w.send("k").err)
-			w.run() // which has transactions of its own
+			w.run() // the background work has transactions of its own
 			waitFor(t, "the message to be stored", func() bool { return w.holder("k").Phase == desk.Done })
 			m := w.read(w.send("k"))
 			waitFor(t, "its status", func() bool { return w.message(m).Delivery == desk.Delivered })
@@ -259,7 +261,8 @@ func TestLost_after_the_provider_refused(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestLost_with_the_doubt: the sweeper finds an attempt that could not be marked as in doubt.
+// TestLost_with_the_doubt: an attempt could not be marked as in doubt. The sweeper finds it
+// later.
 func TestLost_with_the_doubt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -311,11 +314,11 @@ func TestLate_before_the_first_byte(t *testing.T) {
 	}
 }
 
-// The default bounds of a send, by which leases are made.
+// The length of a lease follows from the default bounds of a send.
 const (
 	lease  = 30 * time.Second // first byte, provider and margin
 	margin = 5 * time.Second
-	slack  = 2 * time.Second // longer than a test takes in between
+	slack  = 2 * time.Second // longer than a test takes between two steps
 )
 
 // TestSweep: Sweep marks dispatching attempts whose lease has ended by the database's clock,
@@ -347,7 +350,7 @@ func TestSweep(t *testing.T) {
 	if at := w.holder("settled"); at.Phase != desk.Done || at.Plan.Message != settled.Message.ID {
 		t.Errorf("what was settled: %+v", at)
 	}
-	// The process was only slow, and its result still counts.
+	// The process was only slow. Its result still counts.
 	close(release)
 	<-landed
 	w.read(r)
@@ -442,7 +445,7 @@ func TestRelease_refuses(t *testing.T) {
 	}
 	close(release)
 	w.read(<-landed)
-	for _, unknown := range []desk.ID{id, {9}, {}} { // a settled one, and two that never were
+	for _, unknown := range []desk.ID{id, {9}, {}} { // a settled attempt, and two ids that never were attempts
 		if _, err := w.Release(t.Context(), w.operator(), unknown, false); !desk.IsType(err, desk.NotFound) && !desk.IsType(err, desk.AttemptSettled) {
 			t.Errorf("%s: %v", unknown, err)
 		}
@@ -450,7 +453,7 @@ func TestRelease_refuses(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
-// TestRelease_two_at_once: the first one wins.
+// TestRelease_two_at_once: two decisions come at once, and the first one counts.
 func TestRelease_two_at_once(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -505,7 +508,7 @@ func TestRelease_and_a_late_acceptance(t *testing.T) {
 	}
 }
 
-// TestAccepted_twice: the provider reports a second message of an attempt.
+// TestAccepted_twice: the provider reports a second message of one attempt.
 func TestAccepted_twice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -527,8 +530,8 @@ func TestAccepted_twice(t *testing.T) {
 	}
 }
 
-// TestFinish_in_between: changes while a message is on its way. They no longer refuse the
-// send: writes that are not possible any more are left out, and noted.
+// TestFinish_in_between: data changes while a message is on its way. The send is not
+// refused any more: writes that are no longer possible are left out, and noted.
 func TestFinish_in_between(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -536,8 +539,8 @@ func TestFinish_in_between(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*world)
 		edits     []edit
-		want      desk.Contact // the part of it that the send decides
-		notes     []string     // parts of them
+		want      desk.Contact // the fields of the contact that the send decides
+		notes     []string     // parts of the notes
 	}{
 		"nothing": {func(*world) {}, nil, desk.Contact{Name: "Bob", Email: "bob@example.com", Attributes: desk.StoredAttributes(`{"city":"Ankara","size":"M"}`),
 			Further: []desk.Identity{{Kind: "telegram", Value: "bob"}}}, nil},
@@ -615,13 +618,13 @@ func TestFinish_in_between(t *testing.T) {
 	}
 }
 
-// TestFinish_the_recipient_was_deleted: the answer is made from the plan, nothing is
-// stored of the person, and the key keeps its answer.
+// TestFinish_the_recipient_was_deleted: the answer is made from the plan, no data of the
+// person is stored, and the key keeps its answer.
 func TestFinish_the_recipient_was_deleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		known bool // before the send
-		doubt bool // and its outcome is learnt from a status
+		known bool // the contact existed before the send
+		doubt bool // the outcome is unknown at first, and then learnt from a status
 	}{"a known one": {true, false}, "one made meanwhile": {false, false}, "a known one, in doubt": {true, true}, "one made meanwhile, in doubt": {false, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -658,7 +661,7 @@ func TestFinish_the_recipient_was_deleted(t *testing.T) {
 			if at.Phase != desk.Done || at.Plan.Number != "" || at.Plan.Text != "" {
 				t.Errorf("the attempt: %+v", at)
 			}
-			must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { // nobody will ever ask for them
+			must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { // nobody will ever read these items
 				kept, err := tx.TakeStatuses(w.channel, messageID(at.ID))
 				if len(kept) != 0 {
 					t.Errorf("statuses are kept: %+v", kept)
@@ -672,8 +675,8 @@ func TestFinish_the_recipient_was_deleted(t *testing.T) {
 	}
 }
 
-// TestFinish_the_number_was_taken: the message belongs to the contact that has the number by
-// now.
+// TestFinish_the_number_was_taken: the message belongs to the contact that has the number
+// when the send ends.
 func TestFinish_the_number_was_taken(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]func(string) func(*desk.ContactWrite){
@@ -885,7 +888,7 @@ func TestMessagesSent(t *testing.T) {
 	why := &desk.Failure{Code: 131026, Title: "Undeliverable", Fix: "Check the number."}
 	w.tell(desk.StatusUpdate{ExternalID: failed.Message.ExternalID, Delivery: desk.Failed, Failure: why, At: desk.TimeOf(w.clock.now())})
 	w.takeIn()
-	decided := w.inDoubt("decided") // its message has no id of the provider
+	decided := w.inDoubt("decided") // the provider's id of its message is not known
 	_, err := w.Release(ctx, p, decided, true)
 	must(t, err)
 	w.inDoubt("in doubt")
@@ -910,8 +913,8 @@ func TestMessagesSent(t *testing.T) {
 	refused(t, err, desk.Forbidden)
 }
 
-// TestReleaseOld: old attempts in doubt are released, oldest first, each by one of two
-// concurrent calls. An attempt that may still be under way stays.
+// TestReleaseOld: two concurrent calls release old attempts in doubt, oldest first. Each
+// attempt is released by one of them. An attempt that may still be under way stays.
 func TestReleaseOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

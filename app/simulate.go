@@ -19,7 +19,7 @@ type Simulated struct {
 	At         string // when it was sent; "": now
 	ReplyTo    string // the message that it quotes or reacts to: its id, or its id at the provider; "": none
 	Reaction   *string
-	Choice     string // the id of the button that was tapped; "": none
+	Choice     string // the id of the button that the customer tapped; "": none
 	ExternalID string // of the message at the provider; "": a new one
 	Echo       bool   // the business typed it in the phone app, to the customer
 	File       *SimulatedFile
@@ -93,7 +93,7 @@ func (a *App) ReceiveSimulated(ctx context.Context, p desk.Principal, channel de
 	return c, err
 }
 
-// simulates refuses channels of real providers.
+// simulates returns an error for a channel of a real provider.
 func (a *App) simulates(c *desk.Channel) error {
 	if _, ok := a.providers[c.Kind].(provider.Simulator); !ok {
 		return desk.InvalidAt("/channel", "customers write to a %s channel themselves; messages can be simulated on a simulated channel only", c.Kind)
@@ -101,8 +101,8 @@ func (a *App) simulates(c *desk.Channel) error {
 	return nil
 }
 
-// simulated checks a message, stores its file, and returns the message as a provider would
-// report it.
+// simulated checks a customer's message and stores its file. It returns the message as a
+// provider would report it.
 func (a *App) simulated(ctx context.Context, p desk.Principal, c *desk.Channel, s Simulated) (in provider.InboundMessage, file *desk.Media, err error) {
 	in = provider.InboundMessage{ExternalID: cmp.Or(s.ExternalID, string(c.Kind)+"."+a.newID().String()), At: a.now(), Echo: s.Echo}
 	if in.ExternalID, err = desk.ParseExternalID(in.ExternalID); err != nil {
@@ -152,8 +152,9 @@ func (a *App) simulated(ctx context.Context, p desk.Principal, c *desk.Channel, 
 // clock of a real provider may be as far ahead.
 const simulatedAhead = desk.Time(60 * 1000)
 
-// content sets the kind of a message and its content besides the text, and returns its text.
-// named is the message to which it replies, or nil if that is not known.
+// content sets the kind of a message and its content besides the text, and returns its
+// text. The parameter named is the message to which it replies, or nil if this message is
+// not known.
 func (s *Simulated) content(in *provider.InboundMessage, named *desk.Message) (string, error) {
 	in.Kind = desk.KindText
 	several := 0
@@ -203,11 +204,11 @@ func (s *Simulated) content(in *provider.InboundMessage, named *desk.Message) (s
 	return text, nil
 }
 
-// mostSimulated is in how many of a customer's conversations simulatedReply searches.
+// simulatedReply searches in up to mostSimulated conversations of a customer.
 const mostSimulated = 100
 
-// simulatedReply finds the message to which a simulated one replies. It returns nil for an
-// id of the provider, and NotFound for an unknown id of parley's own.
+// simulatedReply finds the message to which a simulated message replies. It returns nil for
+// an id of the provider, and NotFound for an unknown id of parley's own.
 func (a *App) simulatedReply(ctx context.Context, p desk.Principal, c *desk.Channel, number, replyTo string) (named *desk.Message, err error) {
 	id, ours := desk.ParseID(replyTo)
 	if !ours {

@@ -27,7 +27,7 @@ func TestSimulate(t *testing.T) {
 	question := w.messages(c.ID)[0]
 	for name, tc := range map[string]struct {
 		in   app.Simulated
-		want *desk.Message // nil: refused at
+		want *desk.Message // nil: the message is refused
 		at   string
 	}{
 		"a text":                            {in: app.Simulated{Text: " Hi "}, want: &desk.Message{Kind: "text", Text: "Hi"}},
@@ -80,7 +80,7 @@ func TestSimulate(t *testing.T) {
 			}
 		})
 	}
-	// A reaction to nothing is dropped.
+	// A reaction to an unknown message is dropped.
 	dropped := app.Simulated{From: "+905321110011", Reaction: &like, ReplyTo: "asked"}
 	if c, m, err := w.Simulate(t.Context(), w.operator(), w.channel, dropped); c != nil || m != nil || err != nil {
 		t.Errorf("%+v, %+v, %v", c, m, err)

@@ -7,13 +7,13 @@ import (
 	"parley/store"
 )
 
-// A SnippetQuery says for whom snippets are to be filled in.
+// A SnippetQuery names the people whose values are put into the snippets.
 type SnippetQuery struct {
 	Contact *desk.ID
 	Agent   *string // a member's id or e-mail
 }
 
-// Asked tells whether they are to be filled in at all.
+// Asked reports whether the snippets are to be filled in at all.
 func (q SnippetQuery) Asked() bool { return q.Contact != nil || q.Agent != nil }
 
 // Snippets lists the workspace's snippets by shortcut, and the values for their
@@ -35,15 +35,15 @@ func (a *App) Snippets(ctx context.Context, p desk.Principal, q SnippetQuery) ([
 	return list, desk.HintValues(agent, customer, desk.FromContact), err
 }
 
-// PutSnippet stores a snippet, replacing one with the same shortcut; created tells which.
-// It returns InvalidRequest, also if there is no room.
+// PutSnippet stores a snippet, and replaces one with the same shortcut. created is true if
+// there was none. It returns InvalidRequest, also if there is no room.
 func (a *App) PutSnippet(ctx context.Context, p desk.Principal, shortcut, text string) (s desk.Snippet, created bool, err error) {
 	return a.EditSnippet(ctx, p, shortcut, text, nil)
 }
 
-// EditSnippet is PutSnippet by a caller who has seen a text ("": there was no snippet; nil:
-// whatever it is). It returns Changed, with the snippet as it is, if its text is another
-// one now.
+// EditSnippet is like PutSnippet, for a caller who has seen the old text. A seen text ""
+// means that there was no snippet; nil accepts any old text. If the text is another one
+// now, EditSnippet returns Changed, with the snippet as it is.
 func (a *App) EditSnippet(ctx context.Context, p desk.Principal, shortcut, text string, seen *string) (s desk.Snippet, created bool, err error) {
 	s, err = desk.NewSnippet(shortcut, text, a.now())
 	if err != nil {

@@ -33,7 +33,7 @@ func (a *App) Sweep(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// ForgetAlone runs Forget unless another process has done so within the hour.
+// ForgetAlone runs Forget, unless another process has run it within the hour.
 func (a *App) ForgetAlone(ctx context.Context) error {
 	ours, err := a.store.Lease(ctx, desk.ID{}, "forget", steps.ForgetAgain)
 	if err != nil || !ours {

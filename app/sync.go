@@ -19,16 +19,17 @@ const (
 	syncAgain = 5 * time.Minute
 )
 
-// TemplatesNoted has an element when SyncStale has something to fetch.
+// TemplatesNoted returns a channel that has an element when SyncStale has something to
+// fetch.
 func (a *App) TemplatesNoted() <-chan struct{} { return a.libraries.stale.changed }
 
-// syncsAbreast is how many channels have templates fetched at a time by SyncStale.
+// SyncStale fetches the templates of up to syncsAbreast channels at a time.
 const syncsAbreast = 4
 
-// SyncStale fetches the libraries of channels that changed, or that were not fetched
-// for long. Only one of several nodes does so. The channels of one workspace are
-// fetched one after the other, and no workspace waits for another's provider: what an
-// earlier call still fetches is left out, so that the next call need not wait for it.
+// SyncStale fetches the libraries of channels that changed, or that were not fetched for
+// long. Only one of several nodes does so. The channels of one workspace are fetched one
+// after the other, and no workspace waits for another's provider. Workspaces that an
+// earlier call is still fetching are left out, so that this call does not wait for them.
 func (a *App) SyncStale(ctx context.Context) error {
 	l := &a.libraries
 	changed := l.stale.take()
@@ -107,11 +108,11 @@ func (a *App) SyncStale(ctx context.Context) error {
 	return err
 }
 
-// syncDue tells whether this process should fetch a library now because it was not
-// fetched for long.
+// syncDue reports whether this process should fetch a library now, because the last fetch
+// was long ago.
 func (a *App) syncDue(ctx context.Context, c store.ChannelRef) (bool, error) {
 	signs, now, err := a.store.ChannelSigns(ctx, c.Workspace, c.ID)
-	// If the time is in the future, the clock was set back since.
+	// A time in the future does not count: the clock was set back after it was stored.
 	if err != nil || signs.Synced <= now && now-signs.Synced < desk.Time(syncEvery.Milliseconds()) {
 		return false, err
 	}

@@ -61,7 +61,7 @@ func compareRefs(a, b desk.WindowRef) int {
 	return a.Channel.Compare(b.Channel)
 }
 
-// An InboxItem is a conversation as a team's inbox shows it.
+// An InboxItem is a conversation with the data that a team's inbox shows.
 type InboxItem struct {
 	Conversation *desk.Conversation
 	Contact      *desk.Contact // nil: deleted meanwhile

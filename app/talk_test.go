@@ -17,7 +17,7 @@ import (
 
 var talkHistories = flag.Int("talk-histories", 12, "how many random histories TestTalk_histories plays")
 
-// hears receives a message of a person, or of the phone app.
+// hears is a helper that receives an inbound message, or a message typed in the phone app.
 func (w *world) hears(in provider.InboundMessage) *desk.Conversation {
 	w.t.Helper()
 	c, err := w.Receive(w.t.Context(), w.ws, w.channel, in)
@@ -25,7 +25,7 @@ func (w *world) hears(in provider.InboundMessage) *desk.Conversation {
 	return c
 }
 
-// stands is the state of a conversation.
+// stands returns the state of a conversation.
 func (w *world) stands(id desk.ID) desk.State {
 	w.t.Helper()
 	s, err := w.State(w.t.Context(), w.caller(), id)
@@ -33,7 +33,8 @@ func (w *world) stands(id desk.ID) desk.State {
 	return *s
 }
 
-// A talkModel computes a conversation's state by definition, always from all its messages.
+// A talkModel computes a conversation's state by its definition, each time from all its
+// messages.
 type talkModel struct {
 	marked   map[desk.ID]bool // messages that were marked as read
 	farthest desk.MessagePlace
@@ -52,7 +53,7 @@ func (m *talkModel) mark(list []*desk.Message, upTo desk.MessagePlace) {
 	}
 }
 
-// state is the state by definition. list is newest first.
+// state returns the state by its definition. list has the messages, newest first.
 func (m *talkModel) state(id desk.ID, list []*desk.Message, now desk.Time) desk.State {
 	s := desk.State{Conversation: id}
 	var answered desk.ID
@@ -128,7 +129,7 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 			one := list[r.IntN(len(list))]
 			what := r.IntN(10)
 			switch what {
-			case 0, 1, 2: // now, late, or by a clock that is ahead
+			case 0, 1, 2: // the message comes now, late, or by a clock that is ahead
 				at := desk.TimeOf(w.clock.now()) + []desk.Time{0, -desk.Time(r.Int64N(100_000_000)), desk.Time(r.Int64N(50_000))}[what]
 				w.hears(provider.InboundMessage{ExternalID: fmt.Sprint("in", step), Number: number, Text: "More", At: at, ReplyTo: one.ExternalID})
 			case 3:
@@ -140,7 +141,7 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 				m.mark(all, all[0].Place())
 			case 5:
 				w.sent(fmt.Sprint(seed, n, step))
-			case 6, 7: // a status of one that we sent
+			case 6, 7: // a status of a message that we sent
 				i := slices.IndexFunc(list, func(v *desk.Message) bool { return v.Direction == desk.Outbound && v.Template != "" })
 				if i < 0 {
 					continue
@@ -159,7 +160,7 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 				must(t, err)
 				m.mark(list, one.Place())
 			case 9:
-				if w.path == "" { // a PostgreSQL has a clock of its own
+				if w.path == "" { // PostgreSQL has its own clock
 					continue
 				}
 				w.clock.advance(time.Duration(r.Int64N(int64(9 * time.Hour))))
@@ -175,13 +176,13 @@ func talkHistoriesOn(t *testing.T, histories int, newWorld func(*testing.T) *wor
 				t.Fatalf("seed %d, history %d, after %v: inbox %+v, want %+v", seed, n, done, inbox, want)
 			}
 		}
-		w.stop() // or it would go on looking at the database of the next
+		w.stop() // otherwise it would read the database of the next history
 	}
 }
 
 // TestTalk_failedBeforeItWasBound: a person decides that a send in doubt was sent. An early
 // status "failed" without the attempt's id is applied once the message's external id is
-// known. The wait must follow from the messages.
+// known. Then the person waits or not as the messages say.
 func TestTalk_failedBeforeItWasBound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -41,7 +41,7 @@ type TemplateContact struct {
 // several channels are possible.
 func (a *App) Templates(ctx context.Context, p desk.Principal, q TemplateQuery) (l TemplateList, err error) {
 	if l.Channel, err = p.Settings.PickChannel(q.Channel); err != nil {
-		if desk.IsType(err, desk.AmbiguousChannel) { // only sends use that type
+		if desk.IsType(err, desk.AmbiguousChannel) { // this type of error is only for sends
 			err = desk.InvalidAt("/channel_id", "this workspace has several chat-app channels: name one").Advise(desk.ListChannels)
 		}
 		return l, err
@@ -122,7 +122,8 @@ func (a *App) sync(ctx context.Context, ws, id desk.ID) (count, unreadable int, 
 	}
 }
 
-// syncTries is how often a library is fetched again because it changed meanwhile.
+// syncTries is how many times a library is fetched again if it has changed during the
+// fetch.
 const syncTries = 3
 
 // errMoved means that the stored library has changed since it was read, so the fetched
@@ -206,8 +207,8 @@ func (a *App) fetch(ctx context.Context, at provider.Access) ([]desk.TemplateSou
 	return list, err
 }
 
-// withDeleted adds the templates that were deleted before to a library, as long as it does
-// not become larger than a library may be.
+// withDeleted returns a library with the templates that were deleted before, as far as they
+// fit into the size limit of a library.
 func withDeleted(list, deleted []desk.TemplateSource) []desk.TemplateSource {
 	size := 0
 	for _, t := range list {
@@ -222,7 +223,7 @@ func withDeleted(list, deleted []desk.TemplateSource) []desk.TemplateSource {
 	return list
 }
 
-// synced stores that a channel's library was fetched just now.
+// synced stores the present time as the time at which a channel's library was last fetched.
 func (a *App) synced(ctx context.Context, ws, channel desk.ID) error {
 	return a.store.NoteChannel(ctx, ws, channel, store.SignSynced)
 }

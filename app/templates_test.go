@@ -10,7 +10,7 @@ import (
 	"parley/desk"
 )
 
-// hinted is a template whose guesses are of every kind.
+// hinted returns a template whose variables are guessed in every way.
 func hinted() desk.TemplateSource {
 	return desk.TemplateSource{Name: "meet", Language: "en", Source: `{"name":"meet","language":"en","status":"APPROVED","parameter_format":"NAMED",
 		"components":[{"type":"BODY","text":"Hi {{first_name}} {{last_name}}, {{full_name}}! {{agent}} ({{agent_first_name}}, {{agent_last_name}}) on {{topic}}."}]}`}
@@ -173,7 +173,7 @@ func TestSyncChannel(t *testing.T) {
 	}
 	library, err := w.TemplatesOf(t.Context(), w.operator(), w.channel)
 	must(t, err)
-	for _, tmpl := range library.Templates { // templates that the provider no longer has are kept, and can't be sent
+	for _, tmpl := range library.Templates { // templates that the provider no longer has are kept, but can't be sent
 		if vanished := tmpl.Name != "hello" && tmpl.Name != "meet" || tmpl.Language == "tr"; vanished != (tmpl.Status == "deleted") || vanished == tmpl.Sendable() {
 			t.Errorf("%s/%s is %s, sendable: %v", tmpl.Name, tmpl.Language, tmpl.Status, tmpl.Sendable())
 		}
@@ -278,8 +278,8 @@ func TestEditChannel_bindings(t *testing.T) {
 	refused(t, err, desk.NotFound)
 }
 
-// TestEditChannel_binding_that_lost_its_place: a binding of a variable that no longer exists
-// can still be removed.
+// TestEditChannel_binding_that_lost_its_place: a binding can be removed even if its
+// variable no longer exists.
 func TestEditChannel_binding_that_lost_its_place(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -311,7 +311,7 @@ func TestSandbox_only(t *testing.T) {
 	w.holds(0, 0, 0)
 }
 
-// TestChannels: how an operator adds, lists, checks and switches them.
+// TestChannels: an operator adds, lists, checks, enables and disables channels.
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -344,6 +344,6 @@ func TestChannels(t *testing.T) {
 	}
 	_, err = w.CheckChannel(t.Context(), w.operator(), desk.ID{9})
 	refused(t, err, desk.NotFound)
-	_, err = w.CheckChannel(t.Context(), w.operator(), w.ada.ID) // an id, but a member's
+	_, err = w.CheckChannel(t.Context(), w.operator(), w.ada.ID) // the id is that of a member, not of a channel
 	refused(t, err, desk.NotFound)
 }

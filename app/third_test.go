@@ -15,8 +15,8 @@ import (
 // pigeon is a kind of channel that app does not know.
 const pigeon desk.ChannelKind = "pigeon"
 
-// A pigeons provider has templates and accounts, but no callbacks, and knows people by its
-// own ids only.
+// A pigeons provider has templates and accounts, but no callbacks. It knows people only by
+// its own ids.
 type pigeons struct {
 	provider.Provider
 	fetched int
@@ -86,7 +86,8 @@ func TestThirdProvider(t *testing.T) {
 	refused(t, err, desk.InvalidRequest)
 	loft.refuses = false
 
-	// Commands for simulated channels are refused, and another provider's callbacks.
+	// Commands for simulated channels are refused. Callbacks of another provider are refused
+	// also.
 	_, err = w.PutTemplate(t.Context(), w.operator(), id, []byte(templates()[0].Source))
 	refused(t, err, desk.InvalidRequest)
 	_, err = w.ReceiveSimulated(t.Context(), w.operator(), id, "+"+number, "", "Hi")

@@ -28,8 +28,8 @@ func (w *world) addWebhook(url string) (feed.Webhook, []byte) {
 	return added, secret
 }
 
-// signing are the secrets that sign requests to a webhook at a time, to which it sets the
-// clock.
+// signing sets the clock to a time, and returns the secrets that sign a request to a
+// webhook then.
 func (w *world) signing(id desk.ID, at desk.Time) []string {
 	w.t.Helper()
 	w.clock.advance(time.Duration(at-desk.TimeOf(w.clock.atServer())) * time.Millisecond)
@@ -43,7 +43,7 @@ func (w *world) signing(id desk.ID, at desk.Time) []string {
 	return list
 }
 
-// A notingStore counts how often the list of webhooks is read.
+// A notingStore is a store that counts how often the list of webhooks is read.
 type notingStore struct {
 	store.Store
 	asked atomic.Int64
@@ -59,8 +59,8 @@ func (s *notingStore) UpdateSettings(_ context.Context, _ desk.ID, decide func(*
 	return err
 }
 
-// TestWebhook_noted: half a second after a webhook has changed at the latest, the process
-// looks which it may serve, and it does not do so for other changes.
+// TestWebhook_noted: at most half a second after a webhook has changed, the process looks
+// for webhooks that it may serve. It does not do so after other changes.
 func TestWebhook_noted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,8 @@ func TestWebhookSecrets_hidden(t *testing.T) {
 	}
 }
 
-// TestWebhookEnabledAnew: an enabled webhook has no failures, and continues at its cursor.
+// TestWebhookEnabledAnew: a webhook that is enabled again has no failures, and continues at
+// its cursor.
 func TestWebhookEnabledAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,8 +172,8 @@ func TestWebhookEnabledAnew(t *testing.T) {
 	}
 }
 
-// TestWebhookOfARevokedKey: after a revocation was answered, nothing that the key sends is
-// stored. Webhooks that the key made stay.
+// TestWebhookOfARevokedKey: when the revocation of a key was answered, nothing that the key
+// sends later is stored. Webhooks that the key made stay.
 func TestWebhookOfARevokedKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

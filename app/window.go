@@ -6,7 +6,7 @@ import (
 	"parley/store"
 )
 
-// answers counts a stored outbound message in the state of its conversation.
+// answers updates the state of a conversation after an outbound message was stored.
 func answers(tx store.Tx, c *desk.Conversation, m *desk.Message) (err error) {
 	if m.IsAnswer() && !c.Talk.Answer(m) {
 		c.Talk.Answered, c.Talk.WaitingSince, err = tx.Waiting(c.ID)

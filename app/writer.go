@@ -35,15 +35,15 @@ type writer struct {
 	now   func() desk.Time
 	newID func() desk.ID
 
-	trial sync.Mutex // of large dry runs
+	trial sync.Mutex // held by a large dry run
 
 	mu    sync.Mutex
 	lanes map[desk.ID]*lane // only lanes with a flush under way
 }
 
-// A lane holds the waiting requests, in order of arrival. Small and large ones take
-// turns, so that single writes do not wait for many batches, nor batches for many
-// single writes.
+// A lane holds the waiting requests, in order of arrival. Groups of small requests and of
+// large ones take turns. So single writes do not wait for many batches, and batches do not
+// wait for many single writes.
 type lane struct {
 	flushes      int // flushes under way
 	flying       int // operations in these flushes
@@ -62,7 +62,7 @@ type request struct {
 	bytes    int             // approximate size of the contacts in the outcomes
 	refusal  error           // the error of check
 	err      error           // the error of the whole request
-	turn     chan []*request // receives a group to lead, or nil when another request has led it
+	turn     chan []*request // receives a group that this request must flush, or nil when another request has flushed this one
 }
 
 // write runs a request's operations in order and stores the outcomes in it. It returns
@@ -109,8 +109,7 @@ func (w *writer) enter(ws desk.ID, r *request) []*request {
 }
 
 // leave ends the flush of a group and returns the next group, if it can be flushed now. The
-// first done requests of the group are finished; the others go back to the front of their
-// queue.
+// requests in group[:done] are finished; the others go back to the front of their queue.
 func (w *writer) leave(ws desk.ID, group []*request, done int) []*request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +132,7 @@ func (w *writer) leave(ws desk.ID, group []*request, done int) []*request {
 	return next
 }
 
-// queueOf is the queue in which a request waits.
+// queueOf returns the queue in which a request waits.
 func (l *lane) queueOf(r *request) *[]*request {
 	if len(r.ops) > smallRequest {
 		return &l.large
@@ -197,8 +196,8 @@ func (w *writer) flush(ws desk.ID, group []*request) (done int) {
 	return done
 }
 
-// try is flush in one transaction. If it returns an error, no request of the group is
-// stored.
+// try flushes a group in one transaction. If it returns an error, no request of the group
+// is stored.
 func (w *writer) try(ws desk.ID, group []*request) (done int, err error) {
 	defer func() {
 		if err != nil {
@@ -217,7 +216,7 @@ func (w *writer) try(ws desk.ID, group []*request) (done int, err error) {
 	// leaves.
 	var now desk.Time
 	err = w.store.UpdateContacts(context.Background(), ws, ops, func(book *desk.Book, from, to int) {
-		if from == 0 { // the first run, or another one
+		if from == 0 { // the first part of a run; the transaction may run again
 			now = w.now()
 			for _, r := range group {
 				r.begin(book.Settings(), now)
@@ -246,7 +245,7 @@ func (r *request) begin(settings *desk.Settings, now desk.Time) {
 	r.outcomes, r.errs, r.bytes = make([]desk.Outcome, len(r.ops)), make([]error, len(r.ops)), 0
 }
 
-// apply runs the request's operations in a range on a Book.
+// apply runs the operations ops[from:to] of the request on a Book.
 func (r *request) apply(book *desk.Book, from, to int, now desk.Time, newID func() desk.ID) {
 	if r.refusal != nil {
 		return

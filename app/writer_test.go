@@ -15,8 +15,7 @@ import (
 	"parley/store"
 )
 
-// A flushStore is a Store of which only UpdateContacts exists; each flush goes
-// through gate.
+// A flushStore is a Store that has only UpdateContacts. Each flush first calls gate.
 type flushStore struct {
 	store.Store
 	abreast int
@@ -29,7 +28,7 @@ func (s *flushStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op
 	if err := s.gate(ops); err != nil {
 		return err
 	}
-	// In parts, as a store does when it is too much to be loaded at once.
+	// Operations are applied in parts, as by a store that can't load everything at once.
 	for from, part := 0, 1; from < len(ops); from, part = from+part, part+1 {
 		apply(desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1), from, min(from+part, len(ops)))
 	}
@@ -54,7 +53,8 @@ func upserts(n int) *request {
 	return r
 }
 
-// TestEveryRequestIsAnswered: also while lanes fill and empty again and again.
+// TestEveryRequestIsAnswered: each request gets an answer, even if lanes fill and empty
+// again and again.
 func TestEveryRequestIsAnswered(t *testing.T) {
 	t.Parallel()
 	var flushed atomic.Int64
@@ -81,8 +81,8 @@ func TestEveryRequestIsAnswered(t *testing.T) {
 	}
 }
 
-// TestSmallRequestsTakeTurnsWithLarge: a small request that waits beside batches is in the
-// next group but one at the latest, however many batches wait.
+// TestSmallRequestsTakeTurnsWithLarge: a small request waits for at most one group of
+// batches, however many batches wait.
 func TestSmallRequestsTakeTurnsWithLarge(t *testing.T) {
 	t.Parallel()
 	first, release := make(chan struct{}), make(chan struct{})
@@ -118,8 +118,8 @@ func TestSmallRequestsTakeTurnsWithLarge(t *testing.T) {
 	}
 }
 
-// TestFlushesAbreast: a second flush begins beside the first once as many operations wait as
-// are under way, or abreastFrom. A third flush never begins.
+// TestFlushesAbreast: a second flush begins beside the first if enough operations wait: as
+// many as are under way, but at most abreastFrom. A third flush never begins.
 func TestFlushesAbreast(t *testing.T) {
 	t.Parallel()
 	for first, second := range map[int]int{1: 1, 10: 10, 1000: abreastFrom} {
@@ -145,14 +145,14 @@ func TestFlushesAbreast(t *testing.T) {
 		}
 		for n := range second - 1 {
 			send(1)
-			waitFor(t, queued(n+1)) // too few
+			waitFor(t, queued(n+1)) // too few operations for a second flush
 		}
 		send(1)
 		if n := <-begun; n != second {
 			t.Errorf("the second flush has %d operations, want the %d that waited", n, second)
 		}
 		send(1000)
-		waitFor(t, queued(1000)) // for one of the two
+		waitFor(t, queued(1000)) // these operations wait for the end of one of the two flushes
 		close(release)
 		group.Wait()
 		if n := <-begun; n != 1000 || len(w.lanes) != 0 {
@@ -233,15 +233,15 @@ func TestPanicFreesTheLane(t *testing.T) {
 	}
 }
 
-// A largeStore has one contact. It runs each flush in parts of so many operations, each with
-// a Book that has the contact.
+// A largeStore is a Store with one contact. It runs each flush in parts of part operations.
+// Each part has a Book with the contact.
 type largeStore struct {
 	store.Store
 	contact desk.Contact
 	part    int
-	gate    func(n int) error // before the n-th flush
-	flushes []int             // how many operations each has stored
-	stored  []*desk.Op        // all of them
+	gate    func(n int) error // called before the n-th flush
+	flushes []int             // how many operations each flush has stored
+	stored  []*desk.Op        // all operations that were stored
 }
 
 func (s *largeStore) FlushesAbreast() int { return 1 }
@@ -256,7 +256,7 @@ func (s *largeStore) UpdateContacts(_ context.Context, _ desk.ID, ops []*desk.Op
 		book := desk.NewBook(desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, nil), 1)
 		book.Load(&s.contact)
 		apply(book, from, min(from+s.part, len(ops)))
-		s.flushes[n] += len(book.Events()) // each operation is a change
+		s.flushes[n] += len(book.Events()) // each operation makes one event
 		ended = book.Ended()
 	}
 	s.stored = append(s.stored, ops[:s.flushes[n]]...)
@@ -289,7 +289,7 @@ func TestOutcomesOfAGroupAreBounded(t *testing.T) {
 			w := newWriter(nil)
 			w.store = s
 			var group sync.WaitGroup
-			var sent []*desk.Op // those of small requests
+			var sent []*desk.Op // the operations of small requests
 			send := func(n int, whole bool) {
 				r := upserts(n)
 				for i, op := range r.ops {

@@ -38,7 +38,7 @@ type Service struct {
 	uses    keyUses
 	hashing chan struct{} // full while a password is hashed
 	hashed  atomic.Int64
-	changes turns // of changes of passwords
+	changes turns // lets one change of a password through at a time
 	spread  spread
 }
 
@@ -47,7 +47,7 @@ func New(d Deps) *Service {
 	return &Service{Deps: d, hashing: make(chan struct{}, 1), changes: turns{one: make(chan struct{}, 1), each: map[desk.ID]*turn{}}}
 }
 
-// Hashed is how many hashes of passwords this process has made.
+// Hashed returns how many password hashes this process has made.
 func (a *Service) Hashed() int64 { return a.hashed.Load() }
 
 // Member returns the principal of a member, or Unauthorized if there is no such member.

@@ -24,8 +24,8 @@ import (
 
 const password, password2 = "correct horse battery", "another horse battery"
 
-// A world is a Service over a SQLite file, with a workspace of two members. Its clocks stand
-// still until a test sets them, also the database's.
+// A world is a Service over a SQLite file, with a workspace of two members. Its clocks and
+// the database's clock stand still until a test sets them.
 type world struct {
 	*access.Service
 	t          *testing.T
@@ -114,7 +114,7 @@ func (w *world) member(ws desk.ID, name, email string) desk.Member {
 	return m
 }
 
-// as returns a member as principal, with the current settings.
+// as returns the principal of a member, with the current settings.
 func (w *world) as(ws desk.ID, m desk.Member) desk.Principal {
 	w.t.Helper()
 	p, err := w.Member(w.t.Context(), ws, m.ID)
@@ -122,7 +122,7 @@ func (w *world) as(ws desk.ID, m desk.Member) desk.Principal {
 	return p
 }
 
-// operator is the command line in the world's workspace.
+// operator returns the principal of the command line in the world's workspace.
 func (w *world) operator() desk.Principal {
 	w.t.Helper()
 	settings, err := w.store.Settings(w.t.Context(), w.ws)
@@ -211,7 +211,8 @@ func TestMakeLink_hashed(t *testing.T) {
 	}
 }
 
-// oldHash is a password as an older release stored it: with a salt of its own.
+// oldHash returns the hash of a password as an older release stored it: with a salt of its
+// own.
 func oldHash(password, salt string) string {
 	text := base64.RawStdEncoding.EncodeToString
 	return "$argon2id$v=19$m=19456,t=2,p=1$" + text([]byte(salt)) + "$" + text(argon2.IDKey([]byte(password), []byte(salt), 2, 19456, 1, 32))
@@ -253,15 +254,17 @@ func TestSignIn_work(t *testing.T) {
 	signIns("two recipes", 2)
 }
 
-// TestSignInThrottle: an e-mail has 5 tries, then one in half a minute; an address 20,
-// then one in 5 s. Links and sessions are not throttled.
+// TestSignInThrottle: with one e-mail, 5 tries are allowed at once, then one in half a
+// minute. From one address, 20 tries are allowed at once, then one in 5 s. Links and
+// sessions are not throttled.
 func TestSignInThrottle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
 	_, err := w.SetPassword(ctx, w.as(w.ws, w.ada), "", true, password)
 	must(t, err)
-	// tries is how many of n sign-ins are tried, and after how many seconds the next one may be.
+	// tries makes n sign-ins. It returns how many were not throttled, and after how many
+	// seconds the next one is allowed.
 	tries := func(n int, email, from func(int) string) (tried, after int) {
 		t.Helper()
 		for i := range n {

@@ -33,15 +33,15 @@ const (
 // passwords (docs/adr/0037).
 type recipe string
 
-// newRecipe is the current recipe with a salt.
+// newRecipe returns the current recipe with a salt.
 func newRecipe(salt []byte) recipe {
 	return recipe(fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s", argon2.Version, argonMemory, argonTime, argonThreads, base64.RawStdEncoding.EncodeToString(salt)))
 }
 
-// recipeOf is the recipe of a stored hash.
+// recipeOf returns the recipe of a stored hash.
 func recipeOf(hash string) recipe { return recipe(hash[:max(0, strings.LastIndexByte(hash, '$'))]) }
 
-// recipesOf lists the recipes of the passwords of members, the most frequent first.
+// recipesOf lists the recipes of the members' passwords, the most frequent first.
 func recipesOf(list []store.MemberAccess) []recipe {
 	count, recipes := map[recipe]int{}, []recipe(nil)
 	for _, h := range list {
@@ -57,15 +57,16 @@ func recipesOf(list []store.MemberAccess) []recipe {
 	return recipes
 }
 
-// recipeFor is the recipe for an e-mail for which no member has a password yet.
+// recipeFor returns the recipe for an e-mail if no member with this e-mail has a password
+// yet.
 func (a *Service) recipeFor(canonical string) recipe {
 	mac := hmac.New(sha256.New, a.Derive("password salt"))
 	mac.Write([]byte(canonical))
 	return newRecipe(mac.Sum(nil)[:argonSalt])
 }
 
-// recipeOfEmail is the recipe for a new password of a member: the recipe of other members
-// with the e-mail, if they have passwords.
+// recipeOfEmail returns the recipe for a new password of a member. If other members with
+// the same e-mail have passwords, it is their recipe.
 func (a *Service) recipeOfEmail(ctx context.Context, p desk.Principal) (recipe, error) {
 	canonical := desk.ReferTo(p.Member.Email).Email()
 	holders, err := a.Store.MembersByEmail(ctx, canonical, maxHolders)
@@ -94,8 +95,8 @@ type spread struct {
 	until time.Duration
 }
 
-// mostRecipes is how many hashes each sign-in makes: the spread, and at least seen, the
-// number of recipes that the caller found for an e-mail.
+// mostRecipes returns how many hashes each sign-in makes. This is the spread, but at least
+// seen: the number of recipes that the caller found for an e-mail.
 func (a *Service) mostRecipes(ctx context.Context, seen int) (int, error) {
 	a.spread.mu.Lock()
 	defer a.spread.mu.Unlock()
@@ -120,8 +121,9 @@ func readPassword(text string) string {
 	return desk.NormalPassword(text)
 }
 
-// hashes hashes a password by each recipe, one at a time, and returns the hashes as texts.
-// It returns Unavailable if other calls take too long.
+// hashes returns the hashes of a password as texts, one for each recipe. Only one call
+// makes hashes at a time. If a call must wait too long for the others, it returns
+// Unavailable.
 func (a *Service) hashes(ctx context.Context, password string, recipes []recipe) ([]string, error) {
 	timer := time.NewTimer(longestHashing)
 	defer timer.Stop()
@@ -147,7 +149,7 @@ func (a *Service) hashes(ctx context.Context, password string, recipes []recipe)
 
 var errManyHashes = desk.Errorf(desk.Unavailable, "too many people sign in at this moment: try again shortly")
 
-// hash hashes a password.
+// hash returns the hash of a password by this recipe.
 func (r recipe) hash(password string) ([]byte, error) {
 	var version int
 	var memory, times uint32
@@ -166,10 +168,10 @@ func (r recipe) hash(password string) ([]byte, error) {
 	return argon2.IDKey([]byte(password), salt, times, memory, threads, argonKey), nil
 }
 
-// turns lets one change of a password through at a time. So at most one change competes with
-// the sign-ins for hashing. Changes first wait for other changes of their own workspace, and
-// then with one change of each other workspace; so many changes in one workspace do not
-// delay the others.
+// turns lets one change of a password through at a time, so at most one change competes
+// with the sign-ins for hashing. A change first waits for the earlier changes of its own
+// workspace. Then it competes only with one change of each other workspace. So many changes
+// in one workspace do not delay the other workspaces.
 type turns struct {
 	one  chan struct{} // has room for one
 	mu   sync.Mutex

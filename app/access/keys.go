@@ -29,11 +29,11 @@ func (a *Service) Authenticate(ctx context.Context, key string) (desk.Principal,
 	return p, nil
 }
 
-// Presume returns the principal that this key had last time, if the secret is right and
-// the key has not expired. It does not check whether the key has changed since. App's
-// Write, WriteAll and Contact check this in the transaction that does their work, and
-// return ErrStale if the workspace's settings have changed. A caller that gets any error
-// with a presumed principal must call Authenticate before it answers that error. This
+// Presume returns the principal that this key had last time, if the secret is right and the
+// key has not expired. It does not check whether the key has changed since. App's Write,
+// WriteAll and Contact check this in the transaction that does their work, and return
+// ErrStale if the workspace's settings have changed. If any call with a presumed principal
+// fails, the caller must call Authenticate before it reports the error to its client. This
 // saves most requests a read (docs/adr/0007).
 func (a *Service) Presume(key string) (desk.Principal, bool) {
 	credential, ok := desk.ParseKey(key)
@@ -53,8 +53,8 @@ func (a *Service) Presume(key string) (desk.Principal, bool) {
 	return p, true
 }
 
-// StoreKeyUses stores when keys were used since the last call. After an error, times that
-// are not stored yet are lost; the next use of a key gives a newer one.
+// StoreKeyUses stores the times at which keys were used since the last call. If it fails,
+// the times that are not stored yet are lost; the next use of the key gives a newer one.
 func (a *Service) StoreKeyUses(ctx context.Context) error {
 	for ws, uses := range a.uses.take() {
 		if err := a.Store.PutKeyUses(ctx, ws, uses); err != nil {
@@ -64,8 +64,8 @@ func (a *Service) StoreKeyUses(ctx context.Context) error {
 	return nil
 }
 
-// KeyUses returns when the workspace's keys were last used, up to a minute late. It leaves
-// out keys that were never used.
+// KeyUses returns when the workspace's keys were last used. A use may appear a minute late.
+// Keys that were never used are left out.
 func (a *Service) KeyUses(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
 	return a.Store.KeyUses(ctx, p.Workspace())
 }

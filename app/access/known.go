@@ -10,7 +10,7 @@ import (
 // maxKnown limits how many principals are kept.
 const maxKnown = 10_000
 
-// known keeps the newest principal of each key.
+// known is a cache with the newest principal of each key.
 type known struct {
 	mu       sync.RWMutex
 	byPublic map[string]desk.Principal
@@ -35,10 +35,10 @@ func (k *known) put(public string, p desk.Principal) {
 	k.byPublic[public] = p
 }
 
-// maxUses is how many keys are recorded between two calls of StoreKeyUses.
+// maxUses is for how many keys the last use is recorded between two calls of StoreKeyUses.
 const maxUses = 10_000
 
-// keyUses are the times at which keys were used, and which are not stored yet.
+// keyUses has the times at which keys were used, until they are stored.
 type keyUses struct {
 	mu sync.RWMutex
 	at map[keyRef]*atomic.Int64

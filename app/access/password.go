@@ -23,7 +23,7 @@ const longestHashing = 5 * time.Second
 // maxSignIns is how many members, of different workspaces, one sign-in returns.
 const maxSignIns = 20
 
-// maxHolders is how many members with one e-mail a sign-in looks at.
+// maxHolders is how many members with one e-mail a sign-in checks.
 const maxHolders = 1000
 
 // maxPassword is how many bytes a typed password may have. A longer one has more than
@@ -37,16 +37,17 @@ const (
 	addressBuckets = 65536
 )
 
-// LongestThrottle is how far ahead the places of the throttle are taken. After it, they can
-// be forgotten.
+// LongestThrottle is how far in the future a place of the throttle can be. A bucket that
+// was not used for so long can be forgotten.
 const LongestThrottle = max(desk.SignInTries*desk.SignInEvery, desk.AddressTries*desk.AddressEvery)
 
 var errSignIn = desk.Errorf(desk.Unauthorized, "the e-mail or the password is wrong")
 
-// SignIn returns the members, of any workspace, who have this e-mail and this password. from
-// is the address of the caller. It returns Unauthorized if there is none, whatever the
-// reason; RateLimited after too many tries; and Unavailable if too many callers sign in at
-// once. It makes the same number of hashes for every e-mail (docs/adr/0037).
+// SignIn returns the members, of any workspace, who have this e-mail and this password. The
+// parameter from is the address of the caller. SignIn returns Unauthorized if there is no
+// such member, whatever the reason; RateLimited after too many tries; and Unavailable if
+// too many callers sign in at once. It makes the same number of hashes for every e-mail
+// (docs/adr/0037).
 func (a *Service) SignIn(ctx context.Context, email, password, from string) (list []desk.Principal, err error) {
 	canonical := desk.ReferTo(email).Email()
 	if err := a.throttle(ctx, a.emailBucket("e-mail", canonical), from); err != nil {
@@ -101,8 +102,9 @@ func (a *Service) SignIn(ctx context.Context, email, password, from string) (lis
 	return list, nil
 }
 
-// gather changes the hashes of members who have just proved their passwords to the recipe
-// that most other members with the e-mail use. So one hash serves for all of them.
+// gather makes members with one e-mail use one recipe, so that one hash serves for all of
+// them. Members who have just signed in get a new hash of their password, by the recipe
+// that most other members with the e-mail use.
 func (a *Service) gather(ctx context.Context, proved, others []store.MemberAccess, recipes []recipe, hashes []string) {
 	if len(proved) == 0 || len(recipes) < 2 {
 		return
@@ -202,7 +204,8 @@ func (a *Service) HasPassword(ctx context.Context, p desk.Principal) (bool, erro
 	return hash != "", err
 }
 
-// emailBucket limits the tries with an e-mail, or the changes of a member's password.
+// emailBucket returns the bucket that limits the tries with an e-mail, or the changes of a
+// member's password.
 func (a *Service) emailBucket(kind, text string) desk.Bucket {
 	return desk.Bucket{Name: a.throttled(kind, text, emailBuckets), Interval: desk.SignInEvery, Burst: desk.SignInTries}
 }
@@ -223,15 +226,15 @@ func (a *Service) throttle(ctx context.Context, bucket desk.Bucket, from string)
 	return err
 }
 
-// throttled is the name of one of n buckets.
+// throttled returns the name of the bucket for a text; there are n buckets of each kind.
 func (a *Service) throttled(kind, text string, n uint64) string {
 	mac := hmac.New(sha256.New, a.Derive("sign-in throttle", []byte(kind)))
 	mac.Write([]byte(text))
 	return fmt.Sprintf("sign-in %s %d", kind, binary.BigEndian.Uint64(mac.Sum(nil))%n)
 }
 
-// network is the part of an address by which callers are told apart: an IPv4 address, or
-// the /64 of an IPv6 address.
+// network returns the part of an address that identifies a caller: the whole IPv4 address,
+// or the /64 of an IPv6 address.
 func network(from string) string {
 	ip, err := netip.ParseAddr(from)
 	if err != nil {

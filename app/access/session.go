@@ -17,9 +17,9 @@ type MemberSession struct {
 	from   desk.Time // for a new session: the member's SessionsFrom at the sign-in
 }
 
-// Session returns a member's session by its token, which must be a hash already. It
-// returns nil if there is no valid session: it has expired, the member was removed, or the
-// member's sessions were ended.
+// Session returns the session with a token. The caller must have hashed the token already.
+// It returns nil if there is no valid session: it has expired, the member was removed, or
+// the member's sessions were ended.
 func (a *Service) Session(ctx context.Context, token string) (*MemberSession, error) {
 	found, settings, err := a.Store.Session(ctx, token)
 	if err != nil || found == nil {
@@ -32,17 +32,17 @@ func (a *Service) Session(ctx context.Context, token string) (*MemberSession, er
 	return s, nil
 }
 
-// void tells whether a new session may not begin, or a stored one is not valid. Sessions are
-// ended by deleting their rows. So a stored session of an existing member is valid, whatever
-// the clocks of servers say.
+// void reports that a new session must not begin, or that a stored session is not valid.
+// Sessions are ended by deleting their rows. So a stored session of an existing member is
+// valid, even if the clocks of servers differ.
 func (s *MemberSession) void(settings *desk.Settings) bool {
 	m := settings.Member(s.Member)
 	return m == nil || !s.stored && s.from != m.SessionsFrom
 }
 
 // NewSession returns a session of a member, to be stored by PutSession. PutSession refuses
-// it if the member's sessions were ended after p was read. Nodes of an earlier release treat
-// a session that began before SessionsFrom as ended, so it does not begin before.
+// it if the member's sessions were ended after p was read. The session's BegunAt is not
+// before SessionsFrom, because nodes of an earlier release would treat it as ended.
 func (a *Service) NewSession(p desk.Principal) *MemberSession {
 	from := p.Member.SessionsFrom
 	return &MemberSession{Session: store.Session{Workspace: p.Workspace(), Member: p.Member.ID, BegunAt: max(a.Now(), from)}, from: from}
@@ -86,8 +86,8 @@ func (a *Service) EndSession(ctx context.Context, token string) error {
 	return err
 }
 
-// EndSessions ends all sessions and links of a member. Members may end their own, admins
-// those of every member.
+// EndSessions ends all sessions and links of a member. Members may end their own; admins
+// may end those of every member.
 func (a *Service) EndSessions(ctx context.Context, p desk.Principal, member desk.ID) error {
 	if err := p.MayManage(p.Settings, member); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (a *Service) EndSessions(ctx context.Context, p desk.Principal, member desk
 }
 
 // MakeLink makes a sign-in link for a member and returns its token, which is not stored.
-// Admins and the command line may do that. It is recorded in an event of the member.
+// Only admins and the command line may call it. It appends an event of the member.
 func (a *Service) MakeLink(ctx context.Context, p desk.Principal, member desk.ID) (token string, expires desk.Time, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return "", 0, err
@@ -175,8 +175,8 @@ func (a *Service) owner(l *store.LoginLink, settings *desk.Settings) (desk.Princ
 	return desk.MemberPrincipal(settings, l.Member)
 }
 
-// LastSeen returns when members were last seen, up to an hour late. It leaves out members
-// who never signed in.
+// LastSeen returns when members were last seen. The times may be an hour too old. Members
+// who never signed in are left out.
 func (a *Service) LastSeen(ctx context.Context, p desk.Principal) (map[desk.ID]desk.Time, error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return nil, err
@@ -184,8 +184,8 @@ func (a *Service) LastSeen(ctx context.Context, p desk.Principal) (map[desk.ID]d
 	return a.Store.LastSeen(ctx, p.Workspace())
 }
 
-// Held counts the contacts that a member owns, and the open conversations that the member
-// holds, each up to 100.
+// Held returns how many contacts a member owns, and how many open conversations are
+// assigned to the member. Each number is at most 100.
 func (a *Service) Held(ctx context.Context, p desk.Principal, member desk.ID) (contacts, conversations int, err error) {
 	if err := p.Allow(desk.Administer); err != nil {
 		return 0, 0, err

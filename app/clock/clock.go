@@ -17,7 +17,7 @@ import (
 // protection against sending twice does not use wall clocks of servers. Keys, attempts and
 // early statuses age by the database's counter of hours, which servers raise by their
 // monotonic clocks. Leases, places in the pace and due times use only the database's clock.
-// If one of these is further in the future than it can be, it is void. (adr/0017)
+// If such a time is further in the future than is possible, it does not count. (adr/0017)
 
 // Deps are the parts of a Service. All are required.
 type Deps struct {
@@ -38,8 +38,8 @@ type Service struct {
 // New builds a Service.
 func New(d Deps) *Service { return &Service{Deps: d} }
 
-// apart is how far a server's clock may differ from the database's before the server
-// logs it.
+// If a server's clock and the database's clock differ by more than apart, the server logs
+// it.
 const apart = time.Minute
 
 // An hourglass records how long a node has seen the counter of hours unchanged.
@@ -53,8 +53,8 @@ type hourglass struct {
 // lifetimes that count its hours (desk.KeyLife, desk.StatusLife) rely on it.
 const hourLength = time.Hour
 
-// turned records that the counter was seen between two moments of the monotonic clock,
-// and tells whether it has not changed for an hour.
+// turned records that the counter was read between two moments of the monotonic clock. It
+// reports whether the counter has not changed for an hour.
 func (h *hourglass) turned(hour int64, before, after time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,8 +80,8 @@ func (a *Service) Look(ctx context.Context) error {
 }
 
 // compare stores how far the server's clock is ahead. It logs when the difference becomes
-// greater than apart, and when it no longer is. before and after are the server's times
-// around the reading of the database's clock.
+// greater than the limit, and when it is small again. The parameters before and after are
+// the server's times around the reading of the database's clock.
 func (a *Service) compare(ctx context.Context, database, before, after desk.Time) {
 	ahead := desk.Time(0)
 	if database < before {
@@ -99,6 +99,6 @@ func (a *Service) compare(ctx context.Context, database, before, after desk.Time
 	}
 }
 
-// Ahead is how far this server's clock was ahead of the database's at the last
-// comparison; below zero it is behind.
+// Ahead returns how far this server's clock was ahead of the database's at the last
+// comparison. A negative value means that it was behind.
 func (a *Service) Ahead() time.Duration { return time.Duration(a.ahead.Load()) }

@@ -20,8 +20,8 @@ type Sealer struct{ key []byte }
 // NewSealer returns a Sealer with a key.
 func NewSealer(key []byte) Sealer { return Sealer{key} }
 
-// A List has the things to which a cursor is bound: the workspace, the list and the filters.
-// A cursor is not bound to the page size.
+// A List has everything to which a cursor is bound: the workspace, the list and the
+// filters. A cursor is not bound to the page size.
 type List struct {
 	Workspace    desk.ID
 	Name, Filter string

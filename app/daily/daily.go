@@ -15,7 +15,7 @@ import (
 	"parley/store"
 )
 
-// kinds are the kinds by which the events of messages are counted.
+// kinds says for each type of event how its message is counted.
 var kinds = map[desk.EventType]desk.DailyKind{
 	desk.MessageReceived: desk.DailyReceived, desk.MessageSent: desk.DailySent, desk.MessageDelivered: desk.DailyDelivered,
 	desk.MessageRead: desk.DailyRead, desk.MessageFailed: desk.DailyFailed,
@@ -34,8 +34,8 @@ type Service struct {
 	store store.Store
 	now   func() desk.Time // the clock
 
-	// upTo is up to which event each workspace is counted, so that a workspace without new
-	// events costs no read or write.
+	// upTo has the last counted event of each workspace. So a workspace without new events
+	// costs no read or write.
 	mu   sync.Mutex
 	upTo map[desk.ID]int64
 }
@@ -43,8 +43,8 @@ type Service struct {
 // New builds a Service.
 func New(s store.Store, now func() desk.Time) *Service { return &Service{store: s, now: now} }
 
-// Count counts the new events of all workspaces by day. It follows the feed, so that
-// counting costs the writes nothing.
+// Count counts the new events of all workspaces by day. It reads them from the feed, so the
+// writes themselves do no extra work.
 func (a *Service) Count(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *Service) countDays(ctx context.Context, ws desk.ID, place desk.EventPla
 }
 
 // read reads a page of the feed. If events have expired before they were counted, it
-// goes on with the oldest.
+// continues with the oldest event that is left.
 func (a *Service) read(ctx context.Context, ws desk.ID, q store.EventQuery) (*store.EventPage, error) {
 	types := slices.Sorted(maps.Keys(kinds))
 	which := func(*desk.Settings) ([]desk.EventType, error) { return types, nil }
@@ -122,8 +122,8 @@ func (a *Service) read(ctx context.Context, ws desk.ID, q store.EventQuery) (*st
 	return page, err
 }
 
-// countsOf counts a page's events. The messages of deleted people have no records, so they
-// are counted without their template.
+// countsOf counts a page's events. The records of deleted people's messages no longer
+// exist, so these messages are counted without their template.
 func countsOf(page *store.EventPage) (list []desk.DailyCount) {
 	type place struct {
 		day  int64
@@ -160,7 +160,7 @@ func countsOf(page *store.EventPage) (list []desk.DailyCount) {
 	return list
 }
 
-// A Report has the numbers of the last days. A message counts on the day on which it was
+// A Report has the numbers of the last days. A message counts for the day on which it was
 // sent.
 type Report struct {
 	Days      []DayOfMessages // all of them, the oldest first
@@ -176,10 +176,11 @@ type DayOfMessages struct {
 	Sent     int64
 }
 
-// A Funnel counts sends by how far they came.
+// A Funnel has the number of sends that reached each stage.
 type Funnel struct{ Sent, Delivered, Read, Failed int64 }
 
-// A FailureCount is how many messages failed with an error code of the provider.
+// A FailureCount is an error code of the provider, and the number of messages that failed
+// with it.
 type FailureCount struct {
 	Code, Title string
 	N           int64

@@ -31,54 +31,54 @@ import (
 
 // The times of delivering.
 const (
-	// holdFor is how long a node has an endpoint without extending its lease, in
-	// milliseconds; holdEvery is how often it extends it, and looks for endpoints that
-	// nobody has. holdLeast is how much of a lease must be left for a try to begin.
+	// holdFor is how long a node keeps an endpoint if it does not extend its lease, in
+	// milliseconds. Every holdEvery, it extends its leases, and takes endpoints that no node
+	// serves. A try begins only if the lease lasts for holdLeast more.
 	holdFor   = desk.Time(10_000)
 	holdEvery = 3 * time.Second
 	holdLeast = 2 * time.Second
 
-	// holdPause is how long it waits at least before it extends them again because a
-	// webhook has changed: one tenant may change one all the time.
+	// holdPause is the least time before the leases are extended again because a webhook has
+	// changed. A tenant may change its webhooks all the time.
 	holdPause = 500 * time.Millisecond
 
-	// freshFor is how old the data of a try may be when it begins: no try with a
-	// person's data begins over a second after the person's deletion (contract-events §4).
-	// What the settings have of an event may be older. A try reads an event slowReads
-	// times to have it so.
+	// freshFor is how old the data of a try may be when the try begins. No try with a person's
+	// data begins more than a second after the person's deletion (contract-events §4).
+	// freshSettings is the limit for events about settings. If the data is too old, the try
+	// reads the event again, up to slowReads times.
 	freshFor      = 900 * time.Millisecond
 	freshSettings = 10 * time.Second
 	slowReads     = 3
 
-	// Results are stored in groups of storeGroup, or storeEvery after the first. If they
-	// can't be stored, no try begins once there are storeMost.
+	// Results are stored when there are storeGroup of them, or when the first has waited for
+	// storeEvery. While storeMost of them can't be stored, no new try begins.
 	storeEvery = 200 * time.Millisecond
 	storeGroup = 100
 	storeMost  = 2 * storeGroup
 
-	// cursorEvery is how often a cursor is stored that moves without a delivery.
+	// cursorEvery is how often the cursor is stored if it moves but no delivery begins.
 	cursorEvery = 5 * time.Second
 
-	// idleStep is how long a loop waits at most while something is outstanding: a clock
-	// may be set.
+	// idleStep is how long the loop waits at most while some work is waiting. It must not wait
+	// longer, because somebody may set the clock.
 	idleStep = 500 * time.Millisecond
 
 	// deliveryPage is how many events are read at a time.
 	deliveryPage = 200
 
-	// deliveredPause is the least time between two pages for an endpoint that has read
-	// all: many commits share a page then.
+	// deliveredPause is the least time between two pages for an endpoint that has read all
+	// events. In this time more commits may come, which then share one page.
 	deliveredPause = 50 * time.Millisecond
 
 	// maxPosts is how many tries of a process are under way at a time.
 	maxPosts = 1024
 
-	// lastStores is how often a node that stops tries to store the last results.
+	// lastStores is how many times a stopping node tries to store the last results.
 	lastStores = 5
 )
 
-// Deps are the parts of a Service. Those that only deliveries need may be missing where no
-// Run is called: Poster and Event.
+// Deps are the parts of a Service. Poster and Event may be missing if Run is not called:
+// only deliveries need them.
 type Deps struct {
 	Store   store.Store
 	Feed    *feed.Service
@@ -97,8 +97,8 @@ type Deps struct {
 	WebhookRules desk.WebhookRules
 }
 
-// A Service delivers events to webhooks, and has what callers do with both. Its methods are
-// safe for concurrent use.
+// A Service delivers events to webhooks. It also has the methods by which callers read and
+// change webhooks and deliveries. Its methods are safe for concurrent use.
 type Service struct {
 	Deps
 	holder    desk.ID // this process
@@ -127,7 +127,7 @@ func New(d Deps) *Service {
 
 func (a *Service) now() desk.Time { return desk.TimeOf(a.Clock()) }
 
-// Note has Run look for endpoints now: a webhook may have changed.
+// Note tells Run to look for endpoints now, because a webhook may have changed.
 func (a *Service) Note() { steps.Wake(a.noted) }
 
 func (a *Service) count(result string) {
@@ -136,8 +136,8 @@ func (a *Service) count(result string) {
 	a.results[result]++
 }
 
-// Tries counts the requests of this process to endpoints, by each error that
-// there is; "" is success.
+// Tries returns how many requests this process has made to endpoints, by their error. The
+// key "" counts the successes.
 func (a *Service) Tries() map[string]int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 type Delivery struct {
 	*desk.WebhookDelivery
 	EventID string
-	Next    desk.Time // when the next try is planned; 0: none is
+	Next    desk.Time // when the next try is planned; 0: no try is planned
 }
 
-// delivered is one of a webhook's deliveries as callers see it.
+// delivered returns a delivery of a webhook in the form that callers see.
 func (a *Service) delivered(ws desk.ID, d *desk.WebhookDelivery, w *desk.Webhook, state *desk.WebhookState, probed desk.ID) Delivery {
 	return Delivery{d, a.Feed.EventID(ws, d.Event), d.NextTry(w, state, d.ID == probed)}
 }
 
-// probed is the delivery with which a failing endpoint is probed next, the zero id if
-// there is none.
+// probed returns the id of the delivery that is sent next to a failing endpoint, or the
+// zero id if there is none.
 func (a *Service) probed(ctx context.Context, ws desk.ID, w *desk.Webhook, state *desk.WebhookState) (desk.ID, error) {
 	if !state.Failing() || !w.Enabled {
 		return desk.ID{}, nil
@@ -49,9 +49,9 @@ type Query struct {
 	Limit   int
 }
 
-// Deliveries returns a page of a webhook's deliveries, newest first, and the cursor of
-// the next page, "" if there is none. It returns NotFound, Forbidden, and InvalidRequest
-// for an id of an event or a cursor that it did not give out.
+// Deliveries returns a page of a webhook's deliveries, newest first, and the cursor of the
+// next page ("" if there is none). It returns NotFound, Forbidden, and InvalidRequest for
+// an event id or a cursor that parley did not give out.
 func (a *Service) Deliveries(ctx context.Context, p desk.Principal, id desk.ID, q Query) ([]Delivery, string, error) {
 	w, err := directed(p, id)
 	if err != nil {
@@ -98,8 +98,8 @@ func (a *Service) Deliveries(ctx context.Context, p desk.Principal, id desk.ID, 
 	return found, a.Cursors.Seal(list, next[:]), nil
 }
 
-// Delivery returns a delivery of a webhook, and the body that a try would send now,
-// nil if the event is no longer kept. It returns NotFound and Forbidden.
+// Delivery returns a delivery of a webhook, and the body that a try would send now. The
+// body is nil if the event is no longer kept. It returns NotFound and Forbidden.
 func (a *Service) Delivery(ctx context.Context, p desk.Principal, id, delivery desk.ID) (d Delivery, body []byte, err error) {
 	w, err := directed(p, id)
 	if err != nil {
@@ -129,8 +129,9 @@ func (a *Service) Delivery(ctx context.Context, p desk.Principal, id, delivery d
 	return a.delivered(ref.Workspace, stored, w, &state, probed), body, err
 }
 
-// Behind tells since when the oldest event waits whose delivery to a webhook has not
-// begun; 0 if none waits. lost tells that events have expired meanwhile.
+// Behind looks for the oldest event whose delivery to a webhook has not begun. It returns
+// the time of this event, or 0 if no event waits. lost means that events have expired
+// before their delivery began.
 func (a *Service) Behind(ctx context.Context, p desk.Principal, w *feed.Webhook) (since desk.Time, lost bool, err error) {
 	f, err := desk.ParseEventFilter(w.Types)
 	if err != nil {
@@ -202,8 +203,9 @@ func (a *Service) Redeliver(ctx context.Context, p desk.Principal, id, delivery 
 
 func noDelivery() *desk.Error { return desk.NotFoundf("the webhook has no delivery with this id") }
 
-// directWebhook changes what belongs to a webhook's deliveries, and tells the process that
-// serves it. It returns NotFound, and Forbidden for a caller who may not read its events.
+// directWebhook changes the state or the deliveries of a webhook, and informs the process
+// that serves the webhook. It returns NotFound, and Forbidden for a caller who may not read
+// the events of the webhook.
 func (a *Service) directWebhook(ctx context.Context, p desk.Principal, id desk.ID, change func(store.Tx, *desk.Webhook) error) error {
 	err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.Still(tx.Settings(), desk.WebhooksWrite, a.now()); err != nil {
@@ -224,8 +226,8 @@ func (a *Service) directWebhook(ctx context.Context, p desk.Principal, id desk.I
 	return err
 }
 
-// Replay has the deliveries of a webhook go on at a cursor: pending ones of later events
-// are dropped. It returns the errors of Feed.Seek, and NotFound.
+// Replay makes the deliveries of a webhook continue from a cursor. Pending deliveries of
+// later events are dropped. It returns NotFound and the errors of Feed.Seek.
 func (a *Service) Replay(ctx context.Context, p desk.Principal, id desk.ID, cursor string) (feed.Webhook, error) {
 	if _, err := directed(p, id); err != nil {
 		return feed.Webhook{}, err

@@ -22,14 +22,14 @@ type endpoint struct {
 	woken   chan struct{}
 	places  chan struct{} // has an element for each request under way
 	results chan *outcome
-	until   atomic.Int64 // how long the lease lasts, by the monotonic clock
-	called  atomic.Int64 // the calls, as the lease last said
+	until   atomic.Int64 // the end of the lease, by the monotonic clock
+	called  atomic.Int64 // the count of calls, as last read from the lease
 	oldest  atomic.Int64 // time of the oldest event that is not delivered; 0: none
 	stop    sync.Once
 	stopped chan struct{}
 
-	// The rest belongs to the loop. What it knows of state and pending is as the store
-	// has it, with the results that are not stored yet.
+	// Only the loop uses the fields below. state and pending are as in the store, plus the
+	// results that are not stored yet.
 	calls     int64
 	version   int64         // of the settings
 	webhook   *desk.Webhook // nil: nothing is loaded
@@ -37,22 +37,22 @@ type endpoint struct {
 	pending   []*desk.WebhookDelivery
 	inFlight  int
 	unstored  []*outcome
-	begun     []*desk.WebhookDelivery // not stored yet, as they began
-	changed   []*desk.WebhookDelivery // not stored yet, as they are: those that have begun or been tried
-	mixed     bool                    // something else is to be stored, so the store must be read first
-	since     time.Time               // of the first that is not stored; zero: all is stored
+	begun     []*desk.WebhookDelivery // new deliveries that are not stored yet, as they were at their beginning
+	changed   []*desk.WebhookDelivery // deliveries that are not stored yet (new or tried), as they are now
+	mixed     bool                    // there is more to store than these deliveries, so the store must be read first
+	since     time.Time               // when the first change came that is not stored yet; zero: all is stored
 	cursorAt  time.Time               // when the cursor was last stored
 	stored    desk.EventPlace         // the cursor that is stored
-	queue     []desk.FeedEvent        // to begin
-	page      *feed.Page              // of the queue, while it is fresh
+	queue     []desk.FeedEvent        // events whose deliveries are to begin
+	page      *feed.Page              // the page with the events of queue; nil if it is too old
 	readAt    time.Time
-	next      desk.EventPlace // after the queue
+	next      desk.EventPlace // the place after the last event of queue
 	more      bool            // there are events after next
-	limit     int             // of the next page: as many as can begin while they are fresh
-	used      bool            // something has begun from the page
+	limit     int             // size of the next page: as many events as can begin before the page is too old
+	used      bool            // a delivery of the page has begun
 	news      bool            // there may be events after next
-	newsAt    desk.Time       // since when; 0: there are none
-	lost      desk.EventPlace // the place that the database does not have any more; zero: none
+	newsAt    desk.Time       // the time from which news is true; 0: there are no new events
+	lost      desk.EventPlace // a place that this process had reached and the database has lost; zero: none
 	retryLast bool            // the last try that began was a repetition
 	disable   disabling
 	added     int // deliveries stored since old ones were last deleted
@@ -64,8 +64,9 @@ func (e *endpoint) extend(from time.Duration, calls int64) {
 	e.call(calls)
 }
 
-// call notes how often the holder of the lease was called. It may be less than before: of
-// two reads the older one may come last, and a database may lose commits.
+// call stores how often the holder of the lease was called, and wakes the loop if this
+// number has changed. The new number may be smaller: an older read may end last, and a
+// database may lose commits.
 func (e *endpoint) call(calls int64) {
 	if e.called.Swap(calls) != calls {
 		e.wake()
@@ -85,8 +86,8 @@ func (e *endpoint) quitting() bool {
 
 func (e *endpoint) wake() { steps.Wake(e.woken) }
 
-// serve is the loop of an endpoint: it begins tries and stores their results, until
-// ctx ends or the endpoint is to be left. Then the tries under way end.
+// serve is the loop of an endpoint. It begins tries and stores their results until ctx ends
+// or the endpoint is to be left. Then it waits for the tries under way.
 func (e *endpoint) serve(ctx context.Context) {
 	a := e.service
 	end := context.AfterFunc(ctx, e.quit)
@@ -113,7 +114,7 @@ func (e *endpoint) serve(ctx context.Context) {
 		}
 		e.tellOldest()
 		if failed > 0 {
-			timer.Reset(idleStep << min(failed-1, 2)) // whatever happens meanwhile, it does not try again sooner
+			timer.Reset(idleStep << min(failed-1, 2)) // until then no step runs, even if the loop is woken
 		} else {
 			timer.Reset(e.patience())
 		}
@@ -131,7 +132,7 @@ func (e *endpoint) serve(ctx context.Context) {
 				stopped, waiting = nil, failed > 0
 			}
 		}
-		for more := true; more; { // what else has ended
+		for more := true; more; { // take all other results that are ready
 			select {
 			case r := <-e.results:
 				e.ended(ctx, r)
@@ -151,19 +152,19 @@ func (e *endpoint) serve(ctx context.Context) {
 	a.Note()
 }
 
-// tellNews notes that there may be new events.
+// tellNews records that there may be new events.
 func (e *endpoint) tellNews() {
 	if e.news = true; e.newsAt == 0 {
 		e.newsAt = e.service.now()
 	}
 }
 
-// drop forgets what is not stored.
+// drop forgets the results and changes that are not stored.
 func (e *endpoint) drop() {
 	e.unstored, e.begun, e.changed, e.mixed, e.since = nil, nil, nil, false, time.Time{}
 }
 
-// step does all that can be done now.
+// step does everything that can be done now.
 func (e *endpoint) step(ctx context.Context) error {
 	if e.page != nil && time.Since(e.readAt) > freshFor {
 		e.stale()
@@ -207,13 +208,13 @@ func (e *endpoint) step(ctx context.Context) error {
 	return nil
 }
 
-// blocked tells whether no try may begin, whatever there is to deliver.
+// blocked reports whether no try may begin now, even if there are events to deliver.
 func (e *endpoint) blocked() bool {
 	return e.inFlight >= desk.MaxInFlight || e.service.Uptime() > time.Duration(e.until.Load())-holdLeast || len(e.unstored) >= storeMost ||
 		e.disable.reason != "" || e.quitting()
 }
 
-// patience is how long nothing is to be done, unless something happens.
+// patience returns how long the loop may wait if nothing wakes it.
 func (e *endpoint) patience() time.Duration {
 	wait, now := time.Hour, e.service.now()
 	switch {
@@ -228,7 +229,7 @@ func (e *endpoint) patience() time.Duration {
 				wait = min(wait, time.Duration(max(d.DueAt, e.state.HeldUntil)-now)*time.Millisecond)
 			}
 		}
-		if wait <= 0 || len(e.queue) > 0 { // something else is in the way
+		if wait <= 0 || len(e.queue) > 0 { // a try is due, but something else prevents it
 			wait = idleStep / 10
 		}
 	case e.stored != e.state.Cursor && e.since.IsZero():
@@ -243,7 +244,8 @@ func (e *endpoint) patience() time.Duration {
 	return max(wait, time.Millisecond)
 }
 
-// load reads how far the deliveries are. What is under way stays so.
+// load reads the state and the pending deliveries of the webhook. Deliveries with a try
+// under way are kept.
 func (e *endpoint) load(ctx context.Context) error {
 	a, ws, id := e.service, e.ref.Workspace, e.ref.ID
 	calls := e.called.Load()
@@ -293,7 +295,8 @@ func (e *endpoint) load(ctx context.Context) error {
 	return nil
 }
 
-// begin begins one try, if there is one to begin. e is not blocked.
+// begin begins one try if one is due. The caller has checked that the endpoint is not
+// blocked.
 func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	a := e.service
 	now := a.now()
@@ -315,7 +318,7 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	}
 	select {
 	case e.places <- struct{}{}:
-	default: // by pings
+	default: // pings have taken all places
 		<-a.posts
 		return false, nil
 	}
@@ -352,7 +355,7 @@ func (e *endpoint) begin(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// wantsMore tells whether the next events may be read.
+// wantsMore reports whether the next events may be read.
 func (e *endpoint) wantsMore(now desk.Time) bool {
 	return len(e.queue) == 0 && e.state.MayBegin(len(e.pending), now)
 }
@@ -366,7 +369,7 @@ func (e *endpoint) toStore() {
 // read reads the next events.
 func (e *endpoint) read(ctx context.Context) error {
 	a := e.service
-	if e.page != nil { // all of it has begun
+	if e.page != nil { // all events of the page have begun
 		e.limit = min(2*e.limit, deliveryPage)
 	}
 	e.readAt = time.Now()
@@ -387,7 +390,7 @@ func (e *endpoint) read(ctx context.Context) error {
 	case err != nil:
 		return err
 	case webhook.UpdatedAt != e.webhook.UpdatedAt:
-		e.webhook = nil // it is another one now; step loads it
+		e.webhook = nil // the webhook was edited; step loads it again
 		e.wake()
 		return nil
 	case page.Expired == desk.ExpiredByHistory && e.lost != e.next:
@@ -410,9 +413,10 @@ func (e *endpoint) read(ctx context.Context) error {
 	return nil
 }
 
-// stale drops a page that is too old for tries to begin from it. If it was used, what is
-// left is read again, with as many events as two such pages. If none could begin from it,
-// the database is slow: then each event is read by its own try.
+// stale drops a page that is too old, so that no more tries begin from it. If some tries
+// have begun from the page, the other events are read again, in a page of twice as many
+// events as have begun. If none has begun, the database is slow: then each try reads its
+// own event.
 func (e *endpoint) stale() {
 	began := len(e.page.Events) - len(e.queue)
 	e.page = nil // it may be large
@@ -423,9 +427,10 @@ func (e *endpoint) stale() {
 	e.newsAt, e.queue, e.next, e.more = e.queue[0].At, nil, e.state.Cursor, true
 }
 
-// lose prepares the endpoint to go on from the cursor that the database has: the one that
-// this process has reached was lost with commits, when a backup was restored or another
-// server took over. If the database's own cursor is lost, too, skipExpired follows.
+// lose prepares the endpoint to continue from the cursor in the database. The database has
+// lost the place that this process had reached: a backup was restored, or another database
+// server took over. If the database has also lost the place of its own cursor, skipExpired
+// follows.
 func (e *endpoint) lose(at desk.EventPlace) {
 	e.lost, e.webhook = at, nil
 	e.drop()
@@ -470,7 +475,7 @@ func (e *endpoint) skipExpired(ctx context.Context, page *store.EventPage) error
 	return nil
 }
 
-// dateOldest reads when the oldest event of the pending deliveries happened, unless that
+// dateOldest reads the time of the event of the oldest pending delivery, unless this time
 // is known.
 func (e *endpoint) dateOldest(ctx context.Context, pending []*desk.WebhookDelivery) error {
 	if len(pending) == 0 {
@@ -491,8 +496,8 @@ func oldestOf(pending []*desk.WebhookDelivery) *desk.WebhookDelivery {
 	return slices.MinFunc(pending, func(x, y *desk.WebhookDelivery) int { return cmp.Compare(x.Event.Seq, y.Event.Seq) })
 }
 
-// tellOldest notes since when something is not delivered. Of a delivery that another
-// process began, perhaps only the beginning is known.
+// tellOldest records the time of the oldest event that is not delivered. For a delivery
+// that another process began, perhaps only the time of its beginning is known.
 func (e *endpoint) tellOldest() {
 	oldest := e.newsAt
 	earlier := func(at desk.Time) {

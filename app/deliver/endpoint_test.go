@@ -15,8 +15,8 @@ import (
 	"parley/store"
 )
 
-// TestPatience: an endpoint that may begin nothing does not look all the time for what it
-// could begin. One that may begin something looks for new events after a short pause.
+// TestPatience: an endpoint that may not begin a delivery waits for some time before it
+// looks again. An endpoint that may begin one looks for new events after a short pause.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	const up = time.Hour
@@ -49,8 +49,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatience_cursor: a cursor that has moved without a delivery is stored some time
-// later, also if nothing else happens, and the endpoint waits for that.
+// TestPatience_cursor: if the cursor has moved without a delivery, it is stored some time
+// later, even if nothing else happens. The endpoint wakes up for this.
 func TestPatience_cursor(t *testing.T) {
 	t.Parallel()
 	e := &endpoint{service: &Service{Deps: Deps{Clock: time.Now, Uptime: func() time.Duration { return 0 }}}, stopped: make(chan struct{}), webhook: &desk.Webhook{}}
@@ -68,7 +68,7 @@ func TestPatience_cursor(t *testing.T) {
 	}
 }
 
-// mostPending are as many deliveries as may be pending.
+// mostPending returns as many deliveries as may be pending.
 func mostPending() (list []*desk.WebhookDelivery) {
 	for range desk.MaxPending {
 		list = append(list, &desk.WebhookDelivery{DueAt: desk.TimeOf(time.Now().Add(time.Hour))})
@@ -76,7 +76,7 @@ func mostPending() (list []*desk.WebhookDelivery) {
 	return list
 }
 
-// A hooklessStore has no webhooks, or can't say which there are.
+// A hooklessStore has no webhooks. It can be told to fail when it is asked for them.
 type hooklessStore struct {
 	store.Store
 	err   error
@@ -88,8 +88,8 @@ func (s *hooklessStore) EnabledWebhooks(context.Context) ([]store.WebhookRef, er
 	return nil, s.err
 }
 
-// TestRun_noted: however often webhooks change, the process looks for them twice a second at
-// most. While the database is away, it does not look more often than it does anyway.
+// TestRun_noted: if webhooks change all the time, the process looks for them at most twice
+// a second. While the database is away, only the regular looks are made.
 func TestRun_noted(t *testing.T) {
 	t.Parallel()
 	t.Run("there", func(t *testing.T) {

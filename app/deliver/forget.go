@@ -9,14 +9,15 @@ import (
 	"parley/store"
 )
 
-// Forget deletes the old deliveries of a workspace's webhooks, and all of those
-// that were removed: the process may have ended while it deleted them.
+// Forget deletes the old deliveries of a workspace's webhooks. Of removed webhooks it
+// deletes all deliveries, because the process that removed the webhook may have ended
+// before it had deleted them.
 func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 	list, err := a.Store.DeliveredWebhooks(ctx, ws)
 	if err != nil {
 		return err
 	}
-	s, err := a.Store.Settings(ctx, ws) // after the list: what it lacks was removed
+	s, err := a.Store.Settings(ctx, ws) // read after the list: a webhook that the settings lack was removed
 	if err != nil {
 		return err
 	}
@@ -40,8 +41,8 @@ func (a *Service) forgetRemoved(ctx context.Context, ref store.WebhookRef) func(
 	return func(limit int) (int, error) { return a.Store.ForgetDeliveries(ctx, ref.Workspace, ref.ID, 0, 0, limit) }
 }
 
-// dropDeliveries deletes the deliveries of a webhook that was removed. What it leaves is
-// deleted with what is old.
+// dropDeliveries deletes the deliveries of a webhook that was removed. If it fails, Forget
+// deletes the rest.
 func (a *Service) dropDeliveries(ctx context.Context, ref store.WebhookRef) {
 	if err := steps.InGroups(ctx, steps.Group, a.forgetRemoved(ctx, ref)); err != nil {
 		a.Log.WarnContext(ctx, "the deliveries of a removed webhook are left", "workspace_id", ref.Workspace, "webhook_id", ref.ID, "err", err)

@@ -14,8 +14,8 @@ import (
 // PingType is the type of the event that a ping sends. No feed has it.
 const PingType desk.EventType = "webhook.ping"
 
-// pingWait is how long a ping waits at most for a place among the requests to its endpoint,
-// and to all: as long as one of them takes.
+// pingWait is how long a ping waits at most for a free place among the requests to its
+// endpoint, and among all requests of this process. One request takes at most as long.
 const pingWait = 15 * time.Second
 
 func pingedTooOften(wait time.Duration, format string, args ...any) error {
@@ -24,8 +24,8 @@ func pingedTooOften(wait time.Duration, format string, args ...any) error {
 	return e
 }
 
-// pingPlace waits for a place among the requests to an endpoint, and returns what gives it
-// back. It returns RateLimited or Unavailable if there is none.
+// pingPlace waits for a place among the requests to an endpoint. It returns a function that
+// frees the place. It returns RateLimited or Unavailable if it gets no place.
 func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,10 +85,11 @@ func (a *Service) pingPlace(ctx context.Context, ref store.WebhookRef) (end func
 	return leave, nil
 }
 
-// mayPing counts a ping of an endpoint, on all nodes together, and otherwise returns how
-// long it may take until there may be one. Each of the pings of a minute has a bucket, which
-// is free again a minute later. So they may come all at once, and a minute never has more
-// of them. first is the bucket that is tried first.
+// mayPing counts a ping of an endpoint, on all nodes together. If there were too many
+// pings, it returns how long the caller must wait. There are desk.MaxPings buckets. Each
+// ping takes one of them, and a minute later the bucket is free again. So all pings of a
+// minute may come at once, but there are never more in one minute. The bucket with the
+// number first is tried first.
 func (a *Service) mayPing(ctx context.Context, ref store.WebhookRef, first int) (wait time.Duration, ok bool, err error) {
 	wait = time.Minute
 	for n := range desk.MaxPings {
@@ -102,9 +103,9 @@ func (a *Service) mayPing(ctx context.Context, ref store.WebhookRef, first int) 
 	return wait, false, nil
 }
 
-// Ping makes one try now, even if the webhook is disabled, and returns what came of
-// it. It counts among the requests under way, and ends when its caller leaves. It returns
-// NotFound, Forbidden, RateLimited, and Unavailable.
+// Ping makes one try now, even if the webhook is disabled, and returns its result. The try
+// counts as a request under way, and ends when its caller leaves. Ping returns NotFound,
+// Forbidden, RateLimited, and Unavailable.
 func (a *Service) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.WebhookTry, error) {
 	w, err := directed(p, id)
 	if err != nil {
@@ -126,7 +127,7 @@ func (a *Service) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.
 	if err != nil {
 		return desk.WebhookTry{}, err
 	}
-	// What follows from it is not the caller's: the try was made.
+	// The request was made, so its result is stored even if the caller has left.
 	ctx = context.WithoutCancel(ctx)
 	if err := a.pinged(ctx, store.WebhookRef{Workspace: ws, ID: id}, w.URL, &r); err != nil {
 		a.Log.WarnContext(ctx, "what a ping showed is not stored", "workspace_id", ws, "webhook_id", id, "err", err)
@@ -134,7 +135,7 @@ func (a *Service) Ping(ctx context.Context, p desk.Principal, id desk.ID) (desk.
 	return r.WebhookTry, nil
 }
 
-// pinged stores what follows from a ping to a URL.
+// pinged stores the effects of a ping to a URL on the state of the webhook.
 func (a *Service) pinged(ctx context.Context, ref store.WebhookRef, url string, r *desk.WebhookResult) error {
 	states, err := a.Store.WebhookStates(ctx, ref.Workspace)
 	if err != nil {

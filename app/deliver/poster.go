@@ -23,9 +23,9 @@ type Post struct {
 // Posted is what came of a Post.
 type Posted struct {
 	StatusCode int           // 0: there was no answer
-	Error      string        // "" for a success, else a word of contract-events §3
-	Response   string        // what the endpoint answered, unless it was a success
-	RetryAfter time.Duration // 0: the answer did not say
+	Error      string        // "" for a success, otherwise an error code of contract-events §3
+	Response   string        // the endpoint's answer; "" after a success
+	RetryAfter time.Duration // 0: the answer had no such time
 	Took       time.Duration
 	Err        error // no request was made, for want of something of this machine
 }

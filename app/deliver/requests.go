@@ -7,21 +7,22 @@ import (
 	"parley/store"
 )
 
-// requests are those of this process to one endpoint, of deliveries and of pings. They are
-// forgotten when nobody makes any.
+// requests are the requests of this process to one endpoint, for deliveries and for pings.
+// The record is deleted when nobody uses it.
 type requests struct {
-	places chan struct{} // has an element for each that is under way
+	places chan struct{} // has an element for each request under way
 	users  int
-	pings  int           // under way, or waiting for that
-	ping   int           // the number of the newest one, by which its bucket is found
-	until  time.Duration // no ping is allowed before, by the monotonic clock
+	pings  int           // pings that are under way or wait for a place
+	ping   int           // the number of the newest ping; its bucket has the same number
+	until  time.Duration // until this time no ping is allowed, by the monotonic clock
 }
 
-// maxIdleRequests is how many endpoints are remembered because they were pinged too often.
+// maxIdleRequests is how many endpoints without requests are remembered because they were
+// pinged too often.
 const maxIdleRequests = 1000
 
-// useRequests returns the requests to an endpoint, which leaveRequests must follow. The
-// caller holds the lock.
+// useRequests returns the requests to an endpoint. The caller holds the lock, and must call
+// leaveRequests later.
 func (a *Service) useRequests(ref store.WebhookRef) *requests {
 	r := a.requests[ref]
 	if r == nil {

@@ -13,7 +13,8 @@ import (
 	"parley/store"
 )
 
-// ended takes in the result of a try, for what begins next. store stores it.
+// ended applies the result of a try to the fields of the endpoint. Later, store writes it
+// to the database.
 func (e *endpoint) ended(ctx context.Context, r *outcome) {
 	a, d := e.service, r.delivery
 	d.Trying = false
@@ -44,7 +45,8 @@ func (e *endpoint) ended(ctx context.Context, r *outcome) {
 	}
 }
 
-// take applies a result. recovered is called if all pending deliveries become due.
+// take applies a result to a state and a delivery. It calls recovered if all pending
+// deliveries become due.
 func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *outcome, recovered func(desk.Time)) {
 	if r.expired {
 		d.Expire(e.service.now())
@@ -59,8 +61,8 @@ func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *outcom
 	}
 }
 
-// store stores what has ended and what has begun, with the cursor, unless this process
-// no longer has the lease.
+// store writes the new deliveries, the results and the cursor to the database, unless this
+// process no longer has the lease.
 func (e *endpoint) store(ctx context.Context) error {
 	a := e.service
 	if e.disable.reason == "" && !e.mixed {
@@ -75,7 +77,7 @@ func (e *endpoint) store(ctx context.Context) error {
 	return e.reconcile(ctx)
 }
 
-// isStored notes that all is stored, with a state.
+// isStored records that everything is stored, with the state s.
 func (e *endpoint) isStored(ctx context.Context, s *desk.WebhookState) {
 	e.tellFailing(ctx, s, e.unstored)
 	e.added += len(e.begun)
@@ -91,16 +93,17 @@ func (e *endpoint) isStored(ctx context.Context, s *desk.WebhookState) {
 // errLost says that the database has lost commits, with events that this process has read.
 var errLost = errors.New("the database has lost commits")
 
-// reconcile is store when something has changed, or may have: it reads what the store has,
-// and applies the results to that. If another has changed it meanwhile (a replay, an edit,
-// a ping), the cursor stays as the other set it, and all is loaded anew.
+// reconcile stores the results when something else has changed, or may have changed. It
+// reads the state and the deliveries from the store, and applies the results to them. If
+// somebody else has changed them meanwhile (a replay, an edit, a ping), everything is
+// loaded again. A cursor that a replay has set is kept.
 func (e *endpoint) reconcile(ctx context.Context) error {
 	a, id := e.service, e.ref.ID
 	var state desk.WebhookState
 	var version int64
 	var ours, changed bool
 	err := a.Store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) error {
-		e.disable = disabling{} // what is stored decides
+		e.disable = disabling{} // the state in the store decides
 		calls, held, err := tx.Leased(taskOf(id), a.holder)
 		if err != nil {
 			return err
@@ -137,7 +140,7 @@ func (e *endpoint) reconcile(ctx context.Context) error {
 		}
 		if moved {
 			put = slices.DeleteFunc(put, func(d *desk.WebhookDelivery) bool {
-				return d.Event.Seq > state.Cursor.Seq && d.Status == desk.DeliveryPending // it will come again
+				return d.Event.Seq > state.Cursor.Seq && d.Status == desk.DeliveryPending // its event will be read again
 			})
 		} else {
 			state.Cursor = e.state.Cursor
@@ -165,9 +168,10 @@ func (e *endpoint) reconcile(ctx context.Context) error {
 	return e.forget(ctx)
 }
 
-// reapply applies what is not stored yet to what the store has. It returns the deliveries
-// to be stored, and the time at which all pending ones are due, 0 if they are not. What an
-// earlier try has stored, whose answer was lost, is not applied again.
+// reapply applies the results that are not stored yet to the deliveries in the store. It
+// returns the deliveries to be stored. due is the time at which all pending deliveries
+// become due, or 0. A result may be stored already, by a commit whose answer was lost; it
+// is not applied again.
 func (e *endpoint) reapply(tx store.Tx, state *desk.WebhookState) (put []*desk.WebhookDelivery, due desk.Time, err error) {
 	byID, ids := map[desk.ID]*desk.WebhookDelivery{}, []desk.ID(nil)
 	for _, d := range e.begun {
@@ -213,7 +217,7 @@ func (e *endpoint) reapply(tx store.Tx, state *desk.WebhookState) (put []*desk.W
 
 func compareIDs(a, b desk.ID) int { return bytes.Compare(a[:], b[:]) }
 
-// tellFailing logs when the endpoint begins or ends to fail.
+// tellFailing logs that the endpoint has begun to fail, or answers again.
 func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, results []*outcome) {
 	failing, last := s.Failing(), ""
 	for _, r := range results {
@@ -228,8 +232,7 @@ func (e *endpoint) tellFailing(ctx context.Context, s *desk.WebhookState, result
 	e.failing = failing
 }
 
-// forgetDeliveriesAfter is how many new deliveries bring about a step that deletes old
-// ones.
+// After forgetDeliveriesAfter new deliveries, a step deletes old ones.
 const forgetDeliveriesAfter = steps.Group / 2
 
 // forget deletes old deliveries once enough have been added.

@@ -9,8 +9,8 @@ import (
 	"parley/store"
 )
 
-// Run delivers events to the endpoints that no other node serves, until the context
-// ends or the service is drained. It returns when no try is under way and the results are
+// Run delivers events to the endpoints that no other node serves, until the context ends or
+// the service is drained. It returns when no try is under way any more and the results are
 // stored.
 func (a *Service) Run(ctx context.Context) {
 	a.holder = a.NewID()
@@ -21,8 +21,8 @@ func (a *Service) Run(ctx context.Context) {
 	var serving sync.WaitGroup
 	ended := make(chan struct{})
 	drained, done := a.Drained, ctx.Done()
-	var noted <-chan struct{}   // nil until it has rested
-	var rested <-chan time.Time // nil after a failure: whatever happens meanwhile, it does not try again sooner
+	var noted <-chan struct{}   // nil until holdPause has passed
+	var rested <-chan time.Time // nil after a failure: then only tick starts the next look
 	for look := true; done != nil || ended != nil; {
 		if look {
 			err := a.holdEndpoints(ctx, func(e *endpoint) { serving.Go(func() { e.serve(ctx) }) })

@@ -33,8 +33,8 @@ func (a *Service) sealWebhook(ws, id desk.ID, secrets []webhookSecret) []byte {
 	return a.Vault.Encrypt(plain, webhookSealedFor(ws, id))
 }
 
-// webhookSealedFor is what the secrets are bound to. No channel's secrets are bound to
-// the same bytes.
+// webhookSealedFor returns the bytes to which the secrets of a webhook are bound. No
+// channel's secrets are bound to the same bytes.
 func webhookSealedFor(ws, id desk.ID) []byte { return slices.Concat([]byte("webhook"), ws[:], id[:]) }
 
 // openWebhook decrypts the secrets of a webhook, newest first.

@@ -9,8 +9,8 @@ import (
 	"parley/desk"
 )
 
-// TestWebhookSecrets_are_bound: they open in their own webhook, of their own workspace,
-// with the installation's key, and nowhere else.
+// TestWebhookSecrets_are_bound: the secrets can be decrypted only for their own webhook, in
+// their own workspace, with the installation's key.
 func TestWebhookSecrets_are_bound(t *testing.T) {
 	t.Parallel()
 	with := func(key byte) *Service {

@@ -15,22 +15,22 @@ import (
 // An outcome is a try that has ended.
 type outcome struct {
 	delivery *desk.WebhookDelivery
-	url      string // to which it went
+	url      string // the URL of the request
 	result   desk.WebhookResult
-	expired  bool  // the event is gone
-	dropped  bool  // the delivery is, by a replay
-	err      error // it did not begin
+	expired  bool  // the event is no longer kept
+	dropped  bool  // a replay has dropped the delivery
+	err      error // not nil: the try did not begin
 }
 
 // errNotOurs says that another process has the lease now, or the webhook is gone.
 var errNotOurs = errors.New("the webhook is not ours")
 
-// errSlow says that an event could not be read in time: what was read may have been erased
-// since.
+// errSlow means that an event could not be read fast enough. The person in it may have been
+// deleted since it was read.
 var errSlow = errors.New("the database is too slow to deliver what it has")
 
-// try makes one try. It reads the event anew unless it has a page with it that was read
-// just now.
+// try makes one try. It reads the event again, unless it gets a page that was read just
+// now.
 func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.Webhook, d *desk.WebhookDelivery, event *desk.FeedEvent, page *feed.Page, readAt time.Time, probe bool) (r *outcome) {
 	r = &outcome{delivery: d}
 	defer steps.Caught("attempt of a webhook", &r.err)
@@ -60,7 +60,8 @@ func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.W
 	return r
 }
 
-// freshOf is how old the data of an event of a type may be when a try begins.
+// freshOf returns how old the data of an event may be when a try begins, by the type of the
+// event.
 func freshOf(t desk.EventType) time.Duration {
 	if t.OfSettings() {
 		return freshSettings
@@ -79,7 +80,7 @@ func (a *Service) post(ctx context.Context, ws desk.ID, webhook *desk.Webhook, i
 	switch {
 	case p.Err != nil:
 		return r, &desk.Error{Type: desk.Unavailable, Message: "this server can't open a connection now: try again", RetryAfter: 1, Err: p.Err}
-	case ctx.Err() != nil: // who pinged has left
+	case ctx.Err() != nil: // the caller of the ping has left
 		return r, &desk.Error{Type: desk.Unavailable, Message: "the request was given up", Err: ctx.Err()}
 	}
 	a.count(p.Error)

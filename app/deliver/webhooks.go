@@ -25,7 +25,8 @@ func (a *Service) Webhook(ctx context.Context, p desk.Principal, id desk.ID) (fe
 	return a.oneWebhook(ctx, p.Settings, p.Settings.Webhook(id))
 }
 
-// oneWebhook is Feed.Webhooks for one webhook, or NotFound if it is nil or was removed.
+// oneWebhook is Feed.Webhooks for one webhook. It returns NotFound if the webhook is nil or
+// was removed.
 func (a *Service) oneWebhook(ctx context.Context, s *desk.Settings, w *desk.Webhook) (feed.Webhook, error) {
 	if w == nil {
 		return feed.Webhook{}, desk.NoWebhook()
@@ -40,7 +41,7 @@ func (a *Service) oneWebhook(ctx context.Context, s *desk.Settings, w *desk.Webh
 	return list[0], nil
 }
 
-// changedWebhook is oneWebhook after a change was stored.
+// changedWebhook returns a webhook after its change was stored.
 func (a *Service) changedWebhook(ctx context.Context, s *desk.Settings, w *desk.Webhook) (feed.Webhook, error) {
 	changed, err := a.oneWebhook(ctx, s, w)
 	if desk.IsType(err, desk.Unavailable) {
@@ -49,8 +50,8 @@ func (a *Service) changedWebhook(ctx context.Context, s *desk.Settings, w *desk.
 	return changed, err
 }
 
-// directed is the webhook with this id. It returns NotFound, and Forbidden for a caller
-// who may not read its events.
+// directed returns the webhook with this id. It returns NotFound, and Forbidden for a
+// caller who may not read the events of the webhook.
 func directed(p desk.Principal, id desk.ID) (*desk.Webhook, error) {
 	w := p.Settings.Webhook(id)
 	if w == nil {
@@ -59,16 +60,16 @@ func directed(p desk.Principal, id desk.ID) (*desk.Webhook, error) {
 	return w, p.MayDeliver(desk.FilterOf(w.Types))
 }
 
-// changeWebhooks changes the webhooks of the principal's workspace. decide gets the
-// principal as the transaction sees it.
+// changeWebhooks changes the webhooks of the principal's workspace. decide is called inside
+// the transaction, with the principal as it is there.
 func (a *Service) changeWebhooks(ctx context.Context, p desk.Principal, decide func(desk.Principal) (desk.Change, error)) error {
 	return store.UpdateSettingsAs(ctx, a.Store, p, desk.WebhooksWrite, a.now, func(s *desk.Settings) (desk.Change, error) {
 		return decide(p.In(s))
 	})
 }
 
-// changeWebhook changes one webhook, if the principal may read its events, before and
-// after the change.
+// changeWebhook changes one webhook. The principal must have the permission to read its
+// events, both before and after the change.
 func (a *Service) changeWebhook(ctx context.Context, p desk.Principal, id desk.ID, types *[]string, change func(*desk.Settings, *desk.Webhook) error) (feed.Webhook, error) {
 	var w desk.Webhook
 	var filter *desk.EventFilter
@@ -98,11 +99,11 @@ func (a *Service) changeWebhook(ctx context.Context, p desk.Principal, id desk.I
 	return a.changedWebhook(ctx, p.Settings, &w)
 }
 
-// AllTypes are the types of a webhook for which none are given.
+// AllTypes are the event types of a webhook that was added without types.
 var AllTypes = []string{"*"}
 
-// AddWebhook adds a webhook, and returns its secret, which is made if none is given. It
-// returns Forbidden, InvalidRequest, and WebhookExists.
+// AddWebhook adds a webhook, and returns its secret. If no secret is given, it makes one.
+// It returns Forbidden, InvalidRequest, and WebhookExists.
 func (a *Service) AddWebhook(ctx context.Context, p desk.Principal, edit desk.WebhookEdit, given *string) (added feed.Webhook, secret provider.Secret, err error) {
 	if edit.URL == nil {
 		edit.URL = new(string)
@@ -110,7 +111,7 @@ func (a *Service) AddWebhook(ctx context.Context, p desk.Principal, edit desk.We
 	if edit.Types == nil {
 		edit.Types = &AllTypes
 	}
-	// What the texts decide is computed before a lock is held.
+	// Checks of the texts alone are made before the transaction takes a lock.
 	w := desk.Webhook{ID: a.NewID(), Enabled: true, CreatedAt: a.now()}
 	filter, wrong := desk.FilterOf(*edit.Types), edit.Check(a.WebhookRules)
 	var key []byte
@@ -139,7 +140,7 @@ func (a *Service) AddWebhook(ctx context.Context, p desk.Principal, edit desk.We
 	return added, secret, err
 }
 
-// EditWebhook changes what the edit names. It returns NotFound, Forbidden,
+// EditWebhook changes the fields that the edit contains. It returns NotFound, Forbidden,
 // InvalidRequest, and WebhookExists.
 func (a *Service) EditWebhook(ctx context.Context, p desk.Principal, id desk.ID, edit desk.WebhookEdit) (feed.Webhook, error) {
 	wrong := edit.Check(a.WebhookRules) // before a lock is held
@@ -167,8 +168,8 @@ func (a *Service) RemoveWebhook(ctx context.Context, p desk.Principal, id desk.I
 	return err
 }
 
-// RotateWebhook gives a webhook a new secret, and returns it. The one before goes on
-// signing, too, for some seconds. It returns NotFound, Forbidden and InvalidRequest.
+// RotateWebhook gives a webhook a new secret, and returns it. For overlap seconds, the old
+// secret also signs the requests. It returns NotFound, Forbidden and InvalidRequest.
 func (a *Service) RotateWebhook(ctx context.Context, p desk.Principal, id desk.ID, overlap int64) (rotated feed.Webhook, secret provider.Secret, err error) {
 	rotated, err = a.changeWebhook(ctx, p, id, nil, func(s *desk.Settings, w *desk.Webhook) error {
 		if overlap < 0 || overlap > desk.MaxOverlap {
@@ -193,15 +194,15 @@ func (a *Service) RotateWebhook(ctx context.Context, p desk.Principal, id desk.I
 	return rotated, secret, err
 }
 
-// A disabling is why a webhook is to be disabled. It concerns one URL: the owner may have
-// changed it while the try was under way.
+// A disabling is the reason to disable a webhook, and the URL that has failed. If the owner
+// has changed the URL meanwhile, the webhook stays enabled.
 type disabling struct {
 	reason desk.DisabledReason // "": it is not to be disabled
 	url    string
 }
 
-// disableWebhook disables a webhook whose endpoint has failed for too long, or is gone,
-// unless its URL was changed meanwhile.
+// disableWebhook disables a webhook whose endpoint has failed for too long, or has answered
+// that it is gone, unless the URL was changed meanwhile.
 func (a *Service) disableWebhook(ctx context.Context, ref store.WebhookRef, why disabling) error {
 	disabled := false
 	err := store.UpdateSettings(ctx, a.Store, ref.Workspace, desk.Actor{Kind: desk.BySystem}, a.now, func(s *desk.Settings) (desk.Change, error) {

@@ -5,7 +5,7 @@
 //	read.go       reading pages, and the log
 //	page.go       a page, with the records that its events are about
 //	webhook.go    a webhook with its state, as readers see it
-//	id.go         ids of events, which are cursors, too
+//	id.go         ids of events; each id is also a cursor
 //	feed.go       the Service; waking followers; expiry
 //	waking.go     the Store that counts events and wakes followers
 //	followers.go  the followers that wait for events, and their limits
@@ -67,11 +67,11 @@ func (a *Service) Followers() int {
 	return int(a.followers.count.Load()) - a.followers.byKey[desk.ID{}] // without parley's own followers
 }
 
-// Watch adds a follower of parley's own, which is woken when the workspace may have new
-// events, until Unwatch is called. The limits do not apply to it.
+// Watch adds a follower of parley itself. It is woken when the workspace may have new
+// events, until Unwatch is called. The limits of followers do not apply to it.
 func (a *Service) Watch(ws desk.ID, woken chan struct{}) { _ = a.followers.add(ws, desk.ID{}, woken) }
 
-// Unwatch ends what Watch began.
+// Unwatch removes a follower that Watch has added.
 func (a *Service) Unwatch(ws desk.ID, woken chan struct{}) { a.followers.remove(ws, desk.ID{}, woken) }
 
 // Look wakes the followers of workspaces in which another process has stored something. If

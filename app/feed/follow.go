@@ -63,8 +63,8 @@ func (f *Follower) page(ctx context.Context) (*Page, error) {
 	return page, nil
 }
 
-// Again reads the last page again; it may end at another event now. So a caller can drop
-// the page while it waits for memory.
+// Again reads the last page a second time. The page may now end at another event. So a
+// caller need not keep a page while it waits for memory.
 func (f *Follower) Again(ctx context.Context) (*Page, error) {
 	f.query.After = f.last.start
 	return f.page(ctx)
@@ -84,7 +84,7 @@ func (f *Follower) Still(ctx context.Context) func() bool {
 	}
 }
 
-// kept returns Forbidden unless now has all the types of before.
+// kept returns Forbidden if a type of before is missing in now.
 func kept(before, now []desk.EventType) error {
 	for _, t := range before {
 		if !slices.Contains(now, t) {
@@ -98,9 +98,9 @@ func kept(before, now []desk.EventType) error {
 // that many commits share a page.
 const pagePause = 20 * time.Millisecond
 
-// Next returns the next page that has events. After the time idle without events, or when
-// the process stops, it returns a page without events. It returns Forbidden if the principal
-// may no longer read a type that it got before.
+// Next returns the next page that has events. If no event comes during the time idle, or
+// when the process stops, it returns a page without events. It returns Forbidden if the
+// principal may no longer read a type that it got before.
 func (f *Follower) Next(ctx context.Context, idle time.Duration) (*Page, error) {
 	patience := time.NewTimer(idle)
 	defer patience.Stop()
@@ -122,8 +122,8 @@ func (f *Follower) Next(ctx context.Context, idle time.Duration) (*Page, error) 
 	}
 }
 
-// Await is Next for a single request. It looks at a limited number of events, so it may
-// return a page without events although more events follow.
+// Await is like Next, but for a single request. It looks at a limited number of events, so
+// it may return a page without events although more events follow.
 func (f *Follower) Await(ctx context.Context, wait time.Duration) (*Page, error) {
 	patience := time.NewTimer(wait)
 	defer patience.Stop()
@@ -141,13 +141,13 @@ func (f *Follower) Await(ctx context.Context, wait time.Duration) (*Page, error)
 	}
 }
 
-// empty is a page without events, at the place that was reached.
+// empty returns a page without events, at the place that was reached.
 func (f *Follower) empty() *Page {
 	return &Page{EventPage: &store.EventPage{Settings: f.last.settings, Start: f.query.After, Next: f.query.After, More: f.last.more}}
 }
 
-// step reads the next page as soon as there may be events. It returns nil when the
-// caller's patience or the process ends.
+// step reads the next page as soon as there may be events. It returns nil if the caller's
+// time is over or the process stops.
 func (f *Follower) step(ctx context.Context, patience <-chan time.Time) (*Page, error) {
 	woken := f.woken
 	if f.last.more {
@@ -172,7 +172,7 @@ func (f *Follower) step(ctx context.Context, patience <-chan time.Time) (*Page, 
 	return f.page(ctx)
 }
 
-// expiry ticks when the principal's key expires.
+// expiry returns a channel that receives when the principal's key expires.
 func (f *Follower) expiry() (<-chan time.Time, func()) {
 	if f.p.Key == nil || f.p.Key.ExpiresAt == 0 {
 		return nil, func() {}

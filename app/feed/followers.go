@@ -9,7 +9,7 @@ import (
 	"parley/store"
 )
 
-// followers are those who wait for events, by workspace.
+// followers has the readers that wait for events, by workspace.
 type followers struct {
 	count atomic.Int64 // read without the lock, so that a write without followers costs nothing
 	mu    sync.Mutex
@@ -17,15 +17,16 @@ type followers struct {
 	byKey map[desk.ID]int
 }
 
-// A followed is a workspace with followers.
+// followed is the record of a workspace that has followers.
 type followed struct {
 	head  store.Head             // at the last look
 	woken map[chan struct{}]bool // true: a follower of parley's own
 	count int                    // the followers without parley's own
 }
 
-// add adds a follower, which is woken when the workspace may have new events. by is the key
-// or the member to whose limit it counts; the zero id, parley itself, has no limits.
+// add adds a follower, which is woken when the workspace may have new events. The parameter
+// by is the key or the member to whose limit the follower counts. The zero id stands for
+// parley itself, which has no limits.
 func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,8 +49,8 @@ func (f *followers) add(ws, by desk.ID, woken chan struct{}) error {
 	return nil
 }
 
-// full returns an error if there is no place for a follower. parley's own followers don't
-// count.
+// full returns an error if there is no place for a follower. The followers of parley itself
+// don't count.
 func (f *followers) full(ws, by desk.ID) *desk.Error {
 	of := f.of[ws]
 	switch {
@@ -91,8 +92,9 @@ func (f *followers) wake(ws desk.ID) {
 	f.wakeLocked(ws, false)
 }
 
-// wakeLocked wakes the followers of a workspace. If away says that the database can't be
-// read, it leaves out parley's own followers, which notice that by themselves.
+// wakeLocked wakes the followers of a workspace. If away is true, the database can't be
+// read. Then it does not wake the followers of parley itself, which notice this on their
+// own.
 func (f *followers) wakeLocked(ws desk.ID, away bool) {
 	if of := f.of[ws]; of != nil {
 		for woken, own := range of.woken {

@@ -7,14 +7,15 @@ import (
 	"parley/desk"
 )
 
-// TestFollowersShare: one workspace has at most half of a process's followers, all have
-// 1,024 together, and parley's own count for neither.
+// TestFollowersShare: one workspace may have half of a process's followers. All workspaces
+// together may have 1,024. The followers of parley itself count for neither limit.
 func TestFollowersShare(t *testing.T) {
 	t.Parallel()
 	var f followers
 	const ofKey, half = 16, 512
 	keys := 0
-	// fill adds followers of new keys until one is refused.
+	// fill adds followers of new keys until one is refused. It returns functions that remove
+	// them.
 	fill := func(ws desk.ID) (leave []func(), refused error) {
 		for {
 			keys++

@@ -21,7 +21,7 @@ const (
 
 var eventIDText = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
-// EventID is the id of the event at a place.
+// EventID returns the id of the event at a place.
 func (a *Service) EventID(ws desk.ID, place desk.EventPlace) string {
 	id := binary.BigEndian.AppendUint64(nil, uint64(place.Seq)<<16)[:6]
 	id = append(id, binary.BigEndian.AppendUint64(nil, uint64(place.Tag)<<16)[:6]...)

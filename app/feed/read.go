@@ -70,7 +70,7 @@ func (a *Service) Log(ctx context.Context, p desk.Principal, types []desk.EventT
 	return l, nil
 }
 
-// start reads a cursor.
+// start returns the query that begins at a cursor.
 func (a *Service) start(ws desk.ID, cursor string) (q store.EventQuery, err error) {
 	switch cursor {
 	case "", "oldest":
@@ -85,7 +85,7 @@ func (a *Service) start(ws desk.ID, cursor string) (q store.EventQuery, err erro
 	return store.EventQuery{From: store.FromPlace, After: place}, nil
 }
 
-// Cursor is the cursor of the place after the last event that a page looked at.
+// Cursor returns the cursor of the place after the last event that a page looked at.
 func (a *Service) Cursor(page *Page) string { return a.EventID(page.Settings.ID, page.Next) }
 
 // eventPage reads a page, and checks the principal in the same snapshot of the database.
@@ -120,7 +120,7 @@ func (a *Service) eventPage(ctx context.Context, p desk.Principal, q store.Event
 	return page, nil
 }
 
-// Expired is CursorExpired for a page that can't be read.
+// Expired returns the error CursorExpired for a page that can't be read.
 func (a *Service) Expired(page *store.EventPage, reason string) error {
 	e := desk.Errorf(desk.CursorExpired, "events after this cursor have expired; go on from the oldest that is kept, and read the records anew")
 	if reason == desk.ExpiredByHistory {
@@ -131,8 +131,9 @@ func (a *Service) Expired(page *store.EventPage, reason string) error {
 	return e
 }
 
-// Read returns a page of a workspace's events for parley itself. which returns the types of
-// the page. If events have expired, Read returns no error: see the page's Expired.
+// Read returns a page of a workspace's events for parley itself. The function which returns
+// the types of the page. If events have expired, Read returns no error, but sets the page's
+// Expired.
 func (a *Service) Read(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*Page, error) {
 	read, err := a.Store.Events(ctx, ws, q, which)
 	if err != nil {
@@ -149,8 +150,8 @@ func (a *Service) At(ctx context.Context, ws desk.ID, place desk.EventPlace) (*P
 	})
 }
 
-// Seek returns the place of a cursor. It returns InvalidRequest for one that this feed did
-// not give out, and CursorExpired.
+// Seek returns the place of a cursor. It returns CursorExpired, and InvalidRequest for a
+// cursor that this feed did not give out.
 func (a *Service) Seek(ctx context.Context, ws desk.ID, cursor string) (desk.EventPlace, error) {
 	q, err := a.start(ws, cursor)
 	if err != nil {

@@ -99,7 +99,8 @@ func (a *Service) FetchesDue(ctx context.Context) ([]desk.ID, error) {
 	return steps.DueNow(waits), err
 }
 
-// FetchNext fetches the next file of a workspace, if one is due, and tells whether one was.
+// FetchNext fetches the next file of a workspace, if one is due. It reports whether there
+// was one.
 func (a *Service) FetchNext(ctx context.Context, ws desk.ID) (had bool, err error) {
 	holder := a.NewID()
 	job, err := a.Store.TakeMediaJob(ctx, ws, holder, a.Lease, longestFetchWait)
@@ -128,7 +129,7 @@ func (e *storageError) Unwrap() error { return e.error }
 // errFetchTooLarge ends a fetch at the size limit.
 var errFetchTooLarge = errors.New("the file is larger than this server takes")
 
-// A fetched receives the content of a file that is being fetched.
+// fetched is a writer that receives the content of a file from a provider.
 type fetched struct {
 	draft   store.Draft
 	sniffer *desk.Sniffer
@@ -311,7 +312,7 @@ func (a *Service) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Med
 	return tx.Append(changed(of, desk.Actor{Kind: desk.ByProvider, ID: job.Channel}, a.Now()))
 }
 
-// fetchFailed gives a job up, or schedules another try. A try that ended because this
+// fetchFailed gives up a job, or schedules another try. A try that ended because this
 // process stops does not count.
 func (a *Service) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJob, failure error, stopping bool) error {
 	var storage *storageError

@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// draftLife is after what time without a byte an unfinished upload is deleted, because its
+// An unfinished upload that has received no byte for draftLife is deleted, because its
 // process has died.
 const draftLife = time.Hour
 
@@ -94,9 +94,9 @@ func (a *Service) ForgetOld(ctx context.Context, age time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// mostMessages is how many messages with one file get an event when its content is
-// deleted. An upload in more messages is rare; readers of the others notice when they read
-// the file.
+// mostMessages is how many messages with one file get an event when its content is deleted.
+// An upload is rarely in more messages. A reader of the other messages notices the deletion
+// when they open the file.
 const mostMessages = 1000
 
 func (a *Service) forgetOld(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {

@@ -55,14 +55,14 @@ func New(d Deps) *Service {
 	return &Service{Deps: d}
 }
 
-// changed is the event of a message whose attachment has changed.
+// changed returns the event of a message whose attachment has changed.
 func changed(m *desk.Message, by desk.Actor, now desk.Time) desk.Event {
 	e := m.Event(desk.MessageUpdated, by, now)
 	e.Changed = []string{"attachments"}
 	return e
 }
 
-// fetching counts the results of tries to fetch files.
+// fetching has the number of tries to fetch files, by result.
 type fetching struct{ ready, again, failed, storage atomic.Int64 }
 
 // FetchCounts are the tries of this process to fetch files from providers, by result.

@@ -6,16 +6,17 @@ import (
 	"parley/desk"
 )
 
-// reserved counts the bytes that transfers of this process have reserved, by workspace.
-// Stored and reserved bytes together stay below the workspace's limit. Transfers of other
-// processes are not counted here; the transaction that stores a file checks the limit again.
+// reserved has the number of bytes that transfers of this process have reserved, by
+// workspace. Stored and reserved bytes together stay below the workspace's limit. Transfers
+// of other processes are not counted here; the transaction that stores a file checks the
+// limit again.
 type reserved struct {
 	mu sync.Mutex
 	of map[desk.ID]int64
 }
 
-// add adds n to the reserved bytes of a workspace, unless they would exceed most (below 0:
-// no limit). It returns the bytes that were reserved before.
+// add adds n to the reserved bytes of a workspace, unless the sum would exceed the limit
+// most (below 0: no limit). It returns the number of bytes that were reserved before.
 func (r *reserved) add(ws desk.ID, n, most int64) (others int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

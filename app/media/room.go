@@ -29,7 +29,7 @@ func (h *hold) take(ctx context.Context, n int64) error {
 	}
 	limit := h.a.PerWorkspace
 	if limit == 0 {
-		h.got = h.size + roomStep // the next check, of the server's room, is after so many bytes
+		h.got = h.size + roomStep // after this many bytes, check the server's room again
 		return nil
 	}
 	used, err := h.a.Store.MediaUsed(ctx, h.ws)
@@ -81,8 +81,8 @@ func (a *Service) roomLeft() error {
 
 var errNoRoom = errors.New("the file system that has the files has too little room")
 
-// roomRetry is after how many seconds a client should send a file again that the server had
-// no room for.
+// If the server has no room for a file, the client should send it again after roomRetry
+// seconds.
 const roomRetry = 60
 
 // A Room says how much room there is for the files of a workspace.

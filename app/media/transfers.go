@@ -27,8 +27,9 @@ const (
 
 var errNoTransfer = desk.Errorf(desk.Unavailable, "too many files are under way; send the request again")
 
-// enter waits for a slot. A workspace gets another slot only while it has less than half as
-// many as are free, so that others always find some. The caller must call leave once.
+// enter waits for a slot. A workspace gets another slot only if it has fewer than half as
+// many slots as are free. So other workspaces always find a free slot. The caller must call
+// leave once.
 func (t *transfers) enter(ctx context.Context, ws desk.ID) (leave func(), err error) {
 	patience := time.NewTimer(transferPatience)
 	defer patience.Stop()
@@ -79,7 +80,7 @@ func (t *transfers) leave(ws desk.ID) {
 	}
 }
 
-// A transfer is content that is read in a slot.
+// A transfer is the content of a file that occupies a slot while it is read.
 type transfer struct {
 	io.ReadSeekCloser
 	leave func()

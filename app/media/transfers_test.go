@@ -11,7 +11,7 @@ import (
 func TestTransfers(t *testing.T) {
 	t.Parallel()
 	var slots transfers
-	now, stop := context.WithCancel(t.Context()) // nobody waits for a slot
+	now, stop := context.WithCancel(t.Context()) // with this context, no call waits for a slot
 	stop()
 	take := func(ws desk.ID) (leave []func()) {
 		for {
@@ -44,7 +44,7 @@ func TestTransfers(t *testing.T) {
 		t.Errorf("one workspace takes %d slots, several take %d", len(alone), len(taken))
 	}
 	end(taken)
-	end(taken) // once is enough
+	end(taken) // a second call of leave must have no effect
 	if slots.n != 0 || len(slots.of) != 0 {
 		t.Errorf("%d slots are not free again, of %v", slots.n, slots.of)
 	}

@@ -9,10 +9,10 @@ import (
 	"parley/store"
 )
 
-// Upload stores a file while it is read. The claimed type counts only for types that can't be
-// recognised by their content. If head has a size for which the workspace has no room, the
-// file is refused before its first byte is read. It returns InvalidRequest for an empty
-// file, PayloadTooLarge, MediaQuota, and the error of content unchanged.
+// Upload stores a file while it is read. The claimed type counts only if the content does
+// not show the type. If head has a size for which the workspace has no room, the file is
+// refused before its first byte is read. Upload returns InvalidRequest for an empty file,
+// PayloadTooLarge, and MediaQuota. It returns an error of content unchanged.
 func (a *Service) Upload(ctx context.Context, p desk.Principal, head desk.FileHead, content io.Reader) (*desk.Media, error) {
 	leave, err := a.transfers.enter(ctx, p.Workspace())
 	if err != nil {

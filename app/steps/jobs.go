@@ -36,9 +36,9 @@ func DueNow(waits map[desk.ID]time.Duration) (list []desk.ID) {
 	return list
 }
 
-// Run does the jobs until ctx ends, and returns when none is under way. It calls Due
-// regularly, and also as soon as it has done all the jobs that it found. If a workspace has
-// no job after all, it is not asked again before the next call of Due.
+// Run does the jobs until ctx ends, and returns when no job is under way. It calls Due
+// regularly, and also as soon as it has done all the jobs that it found. If Next finds no
+// job in a workspace, this workspace is skipped until the next call of Due.
 func (c Jobs) Run(ctx context.Context, log *slog.Logger) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()

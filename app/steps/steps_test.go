@@ -8,8 +8,8 @@ import (
 	"parley/app/steps"
 )
 
-// TestInGroups: steps go on while they are full, and end with the first error, also if
-// its step was full.
+// TestInGroups: further steps run as long as each step processes a whole group. They end
+// with the first error, even if the failing step processed a whole group.
 func TestInGroups(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")

@@ -32,7 +32,7 @@ func (v *Vault) Encrypt(plain, bound []byte) []byte {
 	return v.aead.Seal(nonce, nonce, plain, bound)
 }
 
-// Decrypt reads what Encrypt returned.
+// Decrypt returns the plain text of a text that Encrypt has made.
 func (v *Vault) Decrypt(sealed, bound []byte) ([]byte, error) {
 	size := v.aead.NonceSize()
 	if len(sealed) < size {
