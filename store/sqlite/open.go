@@ -54,7 +54,7 @@ type Store struct {
 	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
 
 	turn    *flock.Flock
-	gave    time.Time   // when this process last let go of its turn
+	gave    time.Time   // when this process last ended its turn
 	serving atomic.Bool // this process writes steadily: it lets others write in between
 	looked  time.Time   // when this process last checked whether another one waits
 
@@ -184,7 +184,7 @@ func (s *Store) balance() {
 	}
 }
 
-// pointRead is about how many pages a look-up of one record touches.
+// pointRead is the approximate number of pages that a look-up of one record touches.
 const pointRead = 4
 
 // Ready tells whether the database answers and this process may write to it.
