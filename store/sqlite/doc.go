@@ -4,7 +4,7 @@
 //	open.go           opening, connections and their pragmas
 //	migrate.go        the schema, in migrations/
 //	write.go          the one way to write: concurrent changes share a commit
-//	turn.go           how another process gets to write between two commits
+//	turn.go           letting another process write between two commits
 //	checkpoint.go     moving the write-ahead log into the database
 //	scrub.go          clearing deleted people's data from the unused part of pages
 //	contacts.go       contacts and identities

@@ -77,8 +77,8 @@ func (t *tx) AnyErased(list []desk.MessageRef) (bool, error) {
 	return false, nil
 }
 
-// ForgetErased deletes up to limit hashes of messages that were erased before the last
-// age.
+// ForgetErased deletes up to limit hashes of deleted people's messages. It deletes hashes
+// that are older than age.
 func (s *Store) ForgetErased(_ context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		if err := c.stmt(dropErasedQuery).id(ws).time(s.now() - desk.Time(age.Milliseconds())).int(int64(limit)).run(); err != nil {

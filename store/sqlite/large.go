@@ -36,8 +36,8 @@ func readFurther(c conn, ws, id desk.ID) ([]desk.Identity, error) {
 	return desk.StoredFurther(text)
 }
 
-// These expressions select the values from the row or from large_values, for queries
-// after which no second query can run.
+// These expressions select the values, whether they are in the row or in large_values, so
+// that a single query reads everything.
 const (
 	attributesOf = `CASE c.attributes WHEN '` + apart + `' THEN (SELECT l.value FROM large_values l
 		WHERE l.workspace_id = c.workspace_id AND l.contact_id = c.id AND l.field = '` + attributesField + `') ELSE c.attributes END`
