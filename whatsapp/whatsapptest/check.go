@@ -60,14 +60,15 @@ func (s *Simulator) checkRecipient(m *message, t Template) *Failure {
 	return nil
 }
 
-// A bucket has a place for each message that may be sent at once. Places come back with
-// time.
+// A bucket has a place for each message that may be sent at once. A used place becomes
+// free again after some time.
 type bucket struct {
 	left float64
 	at   time.Time
 }
 
-// full refills the bucket, and tells whether it has a place.
+// full frees the places whose time has passed, and tells whether the bucket then has a
+// place.
 func (b *bucket) full(now time.Time, size, perSecond float64) bool {
 	if b.at.IsZero() {
 		b.left = size
@@ -391,14 +392,15 @@ func (f filling) checkLength() *Failure {
 	return nil
 }
 
-// filled replaces the placeholders by the values, in one pass.
+// filled returns a text in which the values replace the placeholders. Placeholders inside
+// the values are not replaced.
 func filled(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		return values[placeholder.FindStringSubmatch(found)[1]]
 	})
 }
 
-// title writes a button's type as in Meta's details: Url, Copy_code.
+// title returns a button's type as Meta's details write it: Url, Copy_code.
 func title(format string) string {
 	if format == "" {
 		return ""

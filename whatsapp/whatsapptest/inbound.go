@@ -147,8 +147,8 @@ func (s *Simulator) inboundMessage(in *Inbound) map[string]any {
 	return m
 }
 
-// value returns the common fields of a change in messages. It reads no field that s.mu
-// guards.
+// value returns the common fields of a change of the field messages. It needs no lock on
+// s.mu.
 func (s *Simulator) value() map[string]any {
 	return map[string]any{
 		"messaging_product": "whatsapp",

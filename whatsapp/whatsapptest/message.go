@@ -414,7 +414,7 @@ func (o object) param(component string) (p Param, fail *Failure) {
 	return p, fail
 }
 
-// only refuses all keys except these.
+// only returns a refusal if the object has any key except these.
 func (o object) only(known ...string) *Failure {
 	var unknown []string
 	for key := range o.keys {

@@ -103,7 +103,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// strictly decodes one JSON value. It refuses unknown keys.
+// strictly decodes a text that must contain one JSON value. It refuses unknown keys.
 func strictly(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
@@ -189,7 +189,8 @@ func (s *Simulator) decide(msg *message) (Outcome, bool) {
 	return Outcome{Kind: Accept}, false
 }
 
-// resets tells whether the connection of the next message is reset before it is read.
+// resets tells whether the connection of the next message is reset before the message is
+// read.
 func (s *Simulator) resets() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,8 @@ func (s *Simulator) postMessage(c *call) {
 	s.play(c, snd, o)
 }
 
-// admits makes the checks for which the body is not needed.
+// admits returns the refusal for a call that can be refused before its body is read, or
+// nil.
 func (s *Simulator) admits(c *call) *Failure {
 	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if _, ok := c.r.Header[header]; ok {
@@ -93,7 +94,7 @@ func (s *Simulator) take(m *message) (Send, Outcome, *Failure) {
 	return snd, o, nil
 }
 
-// later are the codes about a person that Meta reports only after it has accepted the
+// later lists the codes about a person that Meta reports only after it has accepted the
 // message.
 var later = []int{131026, 131047, 131049, 131050, 130472, 131042}
 
