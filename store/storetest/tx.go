@@ -87,7 +87,8 @@ func ownWrites(t *testing.T, s store.Store) {
 	})
 }
 
-// txErrors runs transactions that fail in every way, and others that succeed meanwhile.
+// txErrors runs transactions that fail in every possible way, and other transactions that
+// succeed at the same time.
 func txErrors(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	held := newID()

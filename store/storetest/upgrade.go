@@ -106,8 +106,8 @@ func Upgraded(t *testing.T, s store.Store) {
 // release. They are numbered from 1, and all have the time 1.
 const OldEvents = 30
 
-// UpgradedEvents checks that the feed begins after the events of an older release, also
-// while these are dropped, and that numbers continue.
+// UpgradedEvents checks that the feed begins after the events of an older release, even
+// while these events are being dropped. New events continue the numbers of the old ones.
 func UpgradedEvents(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
@@ -336,8 +336,8 @@ func oldTalkAt(r *rand.Rand, n int) desk.Time {
 }
 
 // OldTalk returns statements for a database of the first release. They store
-// conversations with messages that are late, failed or without an opt-in, and
-// conversations without messages.
+// conversations without messages, and conversations whose messages are late, have failed
+// or have no opt-in.
 func OldTalk(id func(desk.ID) string) (statements []string) {
 	add := func(format string, args ...any) { statements = append(statements, fmt.Sprintf(format, args...)) }
 	r := rand.New(rand.NewPCG(1, 2))
