@@ -8,7 +8,7 @@
 //	pgtest.go      databases for tests
 //	suite.go       the tests of a package, again
 //	server.go      a private server
-//	proxy.go       a way to a database that can be slow, or lead nowhere
+//	proxy.go       a proxy for a database, which can be slow or unreachable
 //	user_unix.go   the user as which the server runs
 //	user_other.go  the same for other systems
 package pgtest

@@ -31,7 +31,7 @@ type Server struct {
 	alive io.Closer // when this is closed, the guard stops the server
 }
 
-// missing names the program without which a server can't be started.
+// missing is an error. It names the program without which a server can't be started.
 type missing string
 
 func (m missing) Error() string { return string(m) }
