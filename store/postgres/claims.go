@@ -137,8 +137,8 @@ func claimAll(ctx context.Context, tx pgx.Tx) (contacts int, err error) {
 }
 
 // foldMembers stores for each member the form of the e-mail that must be unique. If
-// several members have the same form, the first one gets it, and the others get this form
-// followed by their ids.
+// several members have the same form, the first one gets it, and each of the others gets
+// this form followed by its own id.
 func foldMembers(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT workspace_id, id, email FROM members ORDER BY workspace_id, id`)
 	if err != nil {

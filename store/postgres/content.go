@@ -156,8 +156,8 @@ func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) 
 }
 
 // CountMedia counts the bytes anew. It first locks the row with the count. Every
-// transaction that stores or deletes content changes this row last. So its content is
-// either included when CountMedia counts, or it changes the count afterwards.
+// transaction that stores or deletes content changes this row last. So such a
+// transaction either commits before CountMedia counts, or changes the count afterwards.
 func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
 	return s.write(ctx, ws, false, func(t *tx) error {
 		if err := t.open("begin"); err != nil {
@@ -173,8 +173,8 @@ func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
 	})
 }
 
-// If the content is in a directory, Room returns how many bytes are free in its file
-// system, and the total size of the file system.
+// Room returns how many bytes are free in the file system of the directory, and the total
+// size of the file system. It needs content in a directory.
 func (s *Store) Room() (free, total int64, known bool, err error) {
 	if s.files == nil {
 		return 0, 0, false, nil
