@@ -96,8 +96,8 @@ func claimAll(c conn) (contacts, shared int, err error) {
 }
 
 // foldMembers stores for each member the form of the e-mail that must be unique. If
-// several members have the same form, the first one gets it, and the others get this form
-// followed by their ids.
+// several members have the same form, the first one gets it, and each of the others gets
+// this form followed by its own id.
 func foldMembers(c conn) error {
 	type member struct {
 		ws, id desk.ID
