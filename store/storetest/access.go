@@ -305,7 +305,8 @@ func recipes(t *testing.T, s store.Store) {
 	}
 }
 
-// held: a member's contacts and conversations are counted up to a bound.
+// held tests Held: the contacts and the conversations of a member are counted up to a
+// bound.
 func held(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	count := func(most, wantContacts, wantConversations int) {

@@ -323,8 +323,8 @@ func attemptsAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	age := map[desk.ID]int64{}
-	// with stores an attempt that is settled in the current hour of the counter. The given
-	// time has no effect on the attempt's age.
+	// with is a helper that stores an attempt. The attempt is settled in the current hour
+	// of the counter. The given time has no effect on the attempt's age.
 	with := func(ws desk.ID, key string, settled desk.Time) *desk.Attempt {
 		t.Helper()
 		a := newAttempt("1")

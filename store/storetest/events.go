@@ -16,7 +16,7 @@ import (
 // everyType returns all event types.
 func everyType(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
 
-// feed reads a page, and checks that AtOnce gives the same page.
+// feed returns a page of the feed, and checks that AtOnce gives the same page.
 func feed(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery) *store.EventPage {
 	t.Helper()
 	return feedOf(t, s, ws, q, everyType)

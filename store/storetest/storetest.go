@@ -214,7 +214,7 @@ func wantType(t *testing.T, err error, want desk.ErrorType) {
 	}
 }
 
-// missing checks that a look-up has found nothing and returned no error.
+// missing returns a check that a look-up has found nothing and has returned no error.
 func missing[T any](found *T, err error) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()

@@ -201,7 +201,7 @@ func recordsAreSealed(t *testing.T, s store.Store) {
 			return errors.Join(tx.PutConversation(r.c), tx.PutMessage(r.m), tx.PutAttempt(r.a), tx.TakeKey("k", r.a.ID))
 		})
 	}
-	// check reads the records with all methods.
+	// check is a helper that reads the records with all methods.
 	check := func(ws desk.ID, want records) {
 		t.Helper()
 		id, c := inOne.m.ID, inOne.c
