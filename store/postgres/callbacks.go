@@ -103,8 +103,8 @@ func (s *Store) ForgetCallbacks(ctx context.Context, ws desk.ID, age time.Durati
 	return n, err
 }
 
-// Callbacks and statuses are looked up by the person. OFFSET 0 leaves the planner no
-// other way (see wantedContacts).
+// Callbacks and statuses are looked up by the person whom they name. OFFSET 0 leaves the
+// planner no other way (see wantedContacts).
 const (
 	toldCallbacks = `(SELECT DISTINCT p.received_at, p.id FROM unnest($2::text[]) u (value) CROSS JOIN LATERAL
 			(SELECT received_at, id FROM callback_people WHERE workspace_id = $1 AND value = u.value OFFSET 0) p ORDER BY 1, 2) p CROSS JOIN LATERAL

@@ -76,8 +76,8 @@ const (
 	putChunkQuery = `INSERT INTO media_chunks (workspace_id, chunks, n, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 )
 
-// flush stores a chunk. Until the content is kept, the draft has a row, which allows
-// DropDrafts to delete it.
+// flush stores a chunk. Until the content is kept, the draft has a row in the database,
+// so that DropDrafts can delete the draft.
 func (d *draft) flush() error {
 	if err := d.ctx.Err(); err != nil {
 		return stored.Unavailable(err)

@@ -20,7 +20,7 @@ const (
 	readTries = 3
 )
 
-// read runs f, which must only read, on a connection. f may run again.
+// read runs f on a connection. f must only read, and it may run again.
 func (s *Store) read(ctx context.Context, f func(*pipe) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()

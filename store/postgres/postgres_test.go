@@ -563,8 +563,9 @@ func TestNodesTakeInboundOnce(t *testing.T) {
 	}
 }
 
-// TestVersionsAreNotUsedTwice: a standby that takes over may have missed the last edits,
-// whose versions nodes have in memory.
+// TestVersionsAreNotUsedTwice: a standby that takes over may lack the last edits. Nodes
+// still have settings with the versions of these edits in memory, so the versions must
+// not be used again.
 func TestVersionsAreNotUsedTwice(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)

@@ -25,9 +25,10 @@ const (
 	longestLockPause = 30 * time.Second
 )
 
-// step runs do in a transaction that does not wait long for locks. After a deadlock, it
-// begins again, up to migrationTries times. If it did not get a lock in time, it begins
-// again as often as needed. do may send freeLocks when it has all locks on tables.
+// step runs the callback do in a transaction that does not wait long for locks. After a
+// deadlock, it begins again, up to migrationTries times. If it did not get a lock in
+// time, it begins again as often as needed. do may send freeLocks when it has all locks
+// on tables.
 func step(ctx context.Context, c *pgx.Conn, log *slog.Logger, do func(pgx.Tx) error) error {
 	lockPause := firstLockPause
 	for try := 1; ; {

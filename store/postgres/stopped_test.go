@@ -18,9 +18,9 @@ var stoppedWaiters = flag.Int("stopped-waiters", 40, "how many transactions wait
 
 // TestStoppedProcess: a process is stopped in a transaction, as by SIGSTOP, and has
 // locked a workspace's assignment and some rows. Transactions that wait for these locks
-// go on once PostgreSQL has ended its session. Other workspaces do not wait, because the
-// waiting transactions do not have all connections. The stopped process learns that its
-// commit may be lost.
+// go on once PostgreSQL has ended the session of the stopped process. Other workspaces do
+// not wait, because the waiting transactions do not have all connections. The stopped
+// process learns that its commit may be lost.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	for _, assigns := range []bool{true, false} {

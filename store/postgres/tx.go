@@ -80,8 +80,9 @@ func (t *tx) commit() error {
 	return t.send("commit")
 }
 
-// lost returns the outcome of a transaction whose connection was lost. Nothing is
-// stored, unless its commit was under way; then the outcome is unknown.
+// lost is called after the connection of a transaction was lost. It returns the outcome
+// of the transaction. Nothing is stored, unless its commit was under way; then the
+// outcome is unknown.
 func (t *tx) lost() (again bool, err error) {
 	if t.committing {
 		return false, stored.CommitLost(t.fail)

@@ -41,9 +41,10 @@ func lockOf(ws desk.ID) int64 {
 	return int64(binary.BigEndian.Uint64(ws[:8]) ^ binary.BigEndian.Uint64(ws[8:]))
 }
 
-// write runs do in a transaction on a workspace. It returns nil once the changes are
-// durable. If do returns an error, write returns it, and nothing is stored. If another
-// transaction conflicts, do runs again. A write goes on even if the caller leaves.
+// write runs the callback do in a transaction on a workspace. It returns nil once the
+// changes are durable. If do returns an error, write returns it, and nothing is stored.
+// If another transaction conflicts, do runs again. A write goes on even if the caller
+// leaves.
 func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
 	defer cancel()
@@ -71,9 +72,9 @@ func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) 
 	}
 }
 
-// transact runs do in one transaction. It tells whether do must run again, in another
-// transaction. If do has to assign while another transaction assigns, and the caller has
-// not taken the place to assign, it returns errAssigning.
+// transact runs the callback do in one transaction. It tells whether do must run again,
+// in another transaction. If do has to assign while another transaction assigns, and the
+// caller has not taken the place to assign, it returns errAssigning.
 func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, alone bool, do func(*tx) error) (again bool, err error) {
 	if err := takePlace(ctx, own.slots); err != nil {
 		return false, err

@@ -29,9 +29,9 @@ import (
 // patience is the timeout of all steps, for a busy machine.
 const patience = time.Minute
 
-// shared is the private server that all tests of this process use. It does not sync to
-// the disk: only a crash of the machine could lose committed data. A test of a server's
-// own crash uses a Cluster.
+// shared returns the private server that all tests of this process use. The server does
+// not sync to the disk: only a crash of the machine could lose committed data. A test of
+// a server's own crash uses a Cluster.
 var shared = sync.OnceValues(func() (*Server, error) { return start("", true) })
 
 // Database returns the URL of a new, empty database, which is dropped when the test
