@@ -107,7 +107,7 @@ func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (map[desk
 	return s.due(ctx, "inbound items due", inboundDueQuery, longest)
 }
 
-// due runs a query. It returns workspaces, and how long each of them has to wait.
+// due returns the workspaces that a query finds, and how long each of them has to wait.
 func (s *Store) due(ctx context.Context, doing, query string, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		due = map[desk.ID]time.Duration{}

@@ -41,16 +41,16 @@ type queue struct {
 	waiting []*change
 }
 
-// write runs do inside a transaction. It returns nil once the changes are durable. If do
-// returns an error, write returns it and stores nothing. The transaction may be shared
-// with other changes. Their failure does not affect this change, but do may then run
-// twice. A transaction that wrote no row costs no sync.
+// write runs the callback do inside a transaction. It returns nil once the changes are
+// durable. If do returns an error, write returns it and stores nothing. The transaction
+// may be shared with other changes. Their failure does not affect this change, but do may
+// then run twice. A transaction that wrote no row costs no sync.
 func (s *Store) write(do func(conn) error) error {
 	return s.enqueue(&change{do: do})
 }
 
 // alone is for an action that needs all transactions of this process to be closed: it
-// runs do between two of them.
+// runs the callback do between two of them.
 func (s *Store) alone(do func() error) error {
 	return s.enqueue(&change{alone: true, do: func(conn) error { return do() }})
 }
@@ -210,7 +210,8 @@ func (s *Store) perform(ch *change) (err error) {
 	return ch.do(c)
 }
 
-// written returns how many rows the writer has written since it was opened.
+// written is a count: it returns how many rows the writer has written since it was
+// opened.
 func (s *Store) written() int64 {
 	row := s.writer.stmt("SELECT total_changes()")
 	row.next()
