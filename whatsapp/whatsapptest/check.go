@@ -112,7 +112,8 @@ func (m *message) person() string {
 	return digits(m.to)
 }
 
-// open tells whether the person has written within the last day.
+// open tells whether the customer service window is open: the person has written within
+// the last day.
 func (s *Simulator) open(m *message) bool {
 	last, ok := s.lastInbound[m.person()]
 	return ok && s.c.Now().Sub(last) < 24*time.Hour

@@ -370,8 +370,8 @@ func (s *Simulator) bodies(snd Send, o Outcome) (bodies [][]byte) {
 	return bodies
 }
 
-// foreign returns a message that another program has sent. Every second one has callback
-// data.
+// foreign returns a message that another program has sent. Every second such message has
+// callback data.
 func (s *Simulator) foreign(i int) Send {
 	snd := Send{ID: s.wamid(), To: "+905320000000", WaID: "905320000000", Type: "text", At: s.c.Now(), category: "service"}
 	if i%2 == 0 {

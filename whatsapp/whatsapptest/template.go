@@ -86,8 +86,8 @@ func (s *Simulator) Templates() []Template {
 	return slices.Clone(s.templates)
 }
 
-// SetTemplates replaces the library. A template without an id gets one, and one without a
-// status is approved.
+// SetTemplates replaces the library. A template without an id gets an id, and a template
+// without a status is approved.
 func (s *Simulator) SetTemplates(list []Template) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

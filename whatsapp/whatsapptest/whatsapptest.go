@@ -379,7 +379,7 @@ func (s *Simulator) idleNow() chan struct{} {
 	return s.idle
 }
 
-// begin runs do in a goroutine. Settle and Close wait for it.
+// begin runs the callback do in a goroutine. Settle and Close wait for it.
 func (s *Simulator) begin(do func()) {
 	s.mu.Lock()
 	if s.pending == 0 {
