@@ -277,7 +277,7 @@ func each[E any](r *reader, v *personal, elements json.RawMessage, read func(*pe
 // group of businesses, because no message can be sent to them.
 var userIDForm = regexp.MustCompile(`^[A-Z]{2}\.[A-Za-z0-9]{1,128}$`)
 
-// numberOf returns the digits of an account, or "" if it has none.
+// numberOf returns the digits of an account, or "" if the account has no digits.
 func numberOf(t text) string {
 	account, err := desk.ParseIdentity(desk.KindWhatsApp, string(t), "")
 	if err != nil {

@@ -52,7 +52,7 @@ func message(id, text string, change ...func(*provider.InboundMessage)) provider
 	return provider.Update{Channel: numberID, Message: m}
 }
 
-// kind sets a message's kind, and its content besides the text.
+// kind returns a function that sets a message's kind, and its content besides the text.
 func kind(k desk.MessageKind, replyTo string, c *desk.Extra, media *provider.InboundMedia) func(*provider.InboundMessage) {
 	return func(m *provider.InboundMessage) { m.Kind, m.ReplyTo, m.Extra, m.Media = k, replyTo, c, media }
 }

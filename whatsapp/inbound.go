@@ -108,7 +108,7 @@ type system struct {
 	UserID  text `json:"user_id"`
 }
 
-// inbound reads one message from a person.
+// inbound returns the update for one message from a person.
 func (r *reader) inbound(v *personal, m *inbound) (h provider.Update, ok bool) {
 	in := &provider.InboundMessage{
 		ExternalID: externalIDOf(m.ID), Number: numberOf(m.From), UserID: cmp.Or(userIDOf(m.UserID), userIDOf(m.From)), At: r.at(m.Timestamp),
@@ -124,7 +124,7 @@ func (r *reader) inbound(v *personal, m *inbound) (h provider.Update, ok bool) {
 	return h, m.complete(v, in)
 }
 
-// echo reads one message that the business typed in the phone app.
+// echo returns the update for one message that the business typed in the phone app.
 func (r *reader) echo(v *personal, m *inbound) (h provider.Update, ok bool) {
 	switch m.Type {
 	case "request_welcome", "system", "edit", "revoke":

@@ -58,8 +58,9 @@ func (p *Provider) Templates(ctx context.Context, at provider.Access) ([]desk.Te
 
 var errTooLarge = errors.New("there are more templates than a channel may have")
 
-// pages reads a list of the business account, page by page. The last page is the one
-// without a next page. A page before it may be empty.
+// pages calls element for each element of a list of the business account. It reads the
+// list page by page. The last page is the one without a next page. A page before it may
+// be empty.
 func (p *Provider) pages(ctx context.Context, at provider.Access, edge, fields string, element func(json.RawMessage) error) error {
 	query := url.Values{"fields": {fields}, "limit": {strconv.Itoa(pageSize)}}
 	seen := map[string]bool{}
