@@ -116,8 +116,8 @@ func eventFields(t *testing.T, s store.Store) {
 	wantType(t, err, desk.Forbidden)
 }
 
-// eventPages: pages of any size join without a gap. A page of rare types looks at a
-// bounded number of events. No event is lost while others write.
+// eventPages: pages of any size follow each other without a gap. A page of rare types
+// looks at a bounded number of events. No event is lost while others write.
 func eventPages(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const writers, each = 8, 40

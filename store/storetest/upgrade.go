@@ -240,8 +240,8 @@ func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []s
 	return statements
 }
 
-// UpgradedAging checks a store that was opened on a database with OldAging. leases is
-// how many leases the database has now.
+// UpgradedAging checks a store that was opened on a database with the records of
+// OldAging. leases is how many leases the database has now.
 func UpgradedAging(t *testing.T, s store.Store, leases int) {
 	t.Helper()
 	ws := OldID(0)
@@ -382,8 +382,8 @@ func OldTalk(id func(desk.ID) string) (statements []string) {
 	return statements
 }
 
-// UpgradedTalk checks a store that was opened on a database with OldTalk: messages have
-// their fields, and the state of conversations fits their messages.
+// UpgradedTalk checks a store that was opened on a database with the records of OldTalk.
+// Messages have their fields, and the state of each conversation fits its messages.
 func UpgradedTalk(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
