@@ -83,7 +83,7 @@ const setRules = `INSERT INTO claim_rules (one, rules) VALUES (1, $1) ON CONFLIC
 
 // fence makes every server with other rules stop writing. It raises the version of all
 // settings, so that the servers read the rules again. Each transaction first reads the
-// version from the table workspaces. So fence locks this table, which waits for the
+// version from the table workspaces. So fence locks this table, and thus waits for the
 // transactions that are under way. It holds the lock only for a moment: during the
 // rebuild, such a server still answers reads.
 func fence(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger) error {

@@ -155,9 +155,10 @@ func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) 
 	return n, err
 }
 
-// CountMedia counts the bytes anew. It first locks the row with the count. Every
-// transaction that stores or deletes content changes this row last. So such a
-// transaction either commits before CountMedia counts, or changes the count afterwards.
+// CountMedia counts the bytes again, from the stored content. It first locks the row with
+// the count. Every transaction that stores or deletes content changes this row last. So
+// such a transaction either commits before CountMedia counts, or changes the count
+// afterwards.
 func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
 	return s.write(ctx, ws, false, func(t *tx) error {
 		if err := t.open("begin"); err != nil {

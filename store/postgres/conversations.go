@@ -507,8 +507,8 @@ func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) 
 }
 
 // eraseConversations deletes the conversations of contacts with all messages and notes.
-// It first locks the conversations, which waits for transactions that write into them. So
-// the later statements see everything that these transactions have written.
+// It first locks the conversations, and so waits for transactions that write into them.
+// So the later statements see everything that these transactions have written.
 func eraseConversations(t *tx, contacts pgtype.FlatArray[uuid]) error {
 	const of = ` FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	p, ws := t.pipe, t.ws

@@ -318,8 +318,8 @@ func TestLookUpsReadKeys(t *testing.T) {
 }
 
 // TestDeliveriesAreFoundByKey: a connection keeps the plan that it made while there were
-// no deliveries. With this plan, deleting some deliveries must read only these, not all
-// deliveries of the webhook for each of them.
+// no deliveries. With this plan, deleting some deliveries must read only these
+// deliveries. It must not read all deliveries of the webhook for each deleted one.
 func TestDeliveriesAreFoundByKey(t *testing.T) {
 	t.Parallel()
 	const stored, limit = desk.MaxDeliveries + 2000, 500

@@ -815,8 +815,8 @@ func waitForLocks(t *testing.T, s *Store, done chan error) error {
 	return nil
 }
 
-// TestCallbackOfADeletedContact: deleting a contact waits for a callback of the contact
-// that is being stored, and then deletes the callback too.
+// TestCallbackOfADeletedContact: while a callback of a contact is being stored, the
+// deletion of the contact waits. Afterwards it also deletes the callback.
 func TestCallbackOfADeletedContact(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
