@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// OR FAIL: a failure rolls back the whole transaction, so SQLite need not prepare to
-	// undo this statement alone.
+	// OR FAIL: after a failure, the whole transaction is rolled back. So SQLite need not
+	// prepare to undo only this statement.
 	takeClaimQuery    = `INSERT OR FAIL INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?1, ?2, ?3, 0, ?4)`
 	takeThreeQuery    = takeClaimQuery + `, (?1, ?5, ?6, 0, ?4), (?1, ?7, ?8, 0, ?4)`
 	releaseClaimQuery = `DELETE FROM claims WHERE workspace_id = ? AND kind = ? AND value = ? AND contact_id = ?`

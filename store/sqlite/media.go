@@ -146,7 +146,7 @@ func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) 
 	return n, err
 }
 
-// CountMedia counts the bytes of a workspace's content anew.
+// CountMedia counts the bytes of a workspace's content again, from the stored content.
 func (s *Store) CountMedia(_ context.Context, ws desk.ID) error {
 	return s.write(func(c conn) error {
 		if _, err := s.toWrite(c, ws); err != nil {

@@ -22,8 +22,9 @@ const (
 	// busyTimeout is how long a statement waits for another process's lock.
 	busyTimeout = 5 * time.Second
 
-	// Page caches, in KiB. With its cache, the writer need not read identity pages again
-	// for each look-up. A reader mostly reads a row once.
+	// The sizes of page caches, in KiB. The large cache of the writer keeps the pages of
+	// identities, so that a look-up need not read them again. A reader needs little,
+	// because it mostly reads a row only once.
 	writerCache = 80 << 10
 	readerCache = 4 << 10
 )
