@@ -19,7 +19,8 @@ type FeedReader interface {
 	// At returns the position of the event with this number, or zero if there is none.
 	At(seq int64) (desk.EventPlace, error)
 
-	// Scan returns the first events of these types with numbers in (after, upTo].
+	// Scan returns the first events of these types whose numbers are greater than after,
+	// and at most upTo.
 	Scan(after, upTo int64, types []desk.EventType, limit int) ([]desk.FeedEvent, error)
 
 	// Records reads the records of the page's events, up to the largest size of a page,
