@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// check returns why the message may not be sent, or nil. The order of its checks is part
-// of the package's contract. The caller holds s.mu.
+// check returns the failure of a message that may not be sent, or nil. The order of its
+// checks is part of the package's contract. The caller holds s.mu.
 func (s *Simulator) check(m *message) *Failure {
 	var template Template
 	if i := s.find(m.template, m.language); i >= 0 {

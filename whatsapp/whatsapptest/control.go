@@ -122,8 +122,8 @@ func read[T any](r *http.Request, into T) (T, error) {
 
 func body(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, 64<<20)) }
 
-// posted returns the response to a webhook. It first waits until the webhook is accepted
-// or given up.
+// posted returns the answer to a control call that has posted a webhook. It first waits
+// until the webhook is accepted or given up.
 func posted(d *Delivery) (any, error) {
 	status := d.Wait()
 	answer := map[string]any{"wamid": d.ID, "webhook_status": status, "tries": len(d.Answers())}

@@ -11,7 +11,8 @@ import (
 // A Kind names the outcome of a message that passed the checks.
 type Kind string
 
-// The outcomes. Those marked * accept the message only if Outcome.Accepted says so.
+// The outcomes. An outcome with the mark * accepts the message only if Outcome.Accepted
+// says so.
 const (
 	Accept             Kind = "accept"               // 200, then sent, delivered, read
 	AcceptNoStatus     Kind = "accept_no_status"     // 200, and never a webhook
