@@ -19,7 +19,7 @@ import (
 	"parley/whatsapp"
 )
 
-// both lists the two people in the fixtures, as People returns them.
+// both lists the two identities in the fixtures, as People returns them.
 var both = []string{"905321112233", "TR.9000000000000001"}
 
 const sim = "wamid.SIM0000000000000000000000001"

@@ -167,9 +167,9 @@ func (f *flight) wasLate() bool {
 	return f.late
 }
 
-// trace watches the request. net/http reports a request as written before it has
-// flushed the last part, so success proves nothing. A failure proves that the last part
-// of the body was never sent.
+// trace returns callbacks that watch the request. net/http reports a request as written
+// before it has flushed the last part, so success proves nothing. A failure proves that
+// the last part of the body was never sent.
 func (f *flight) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {

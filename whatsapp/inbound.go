@@ -282,7 +282,7 @@ func storedText(t text) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(t), "\uFFFD"), "\x00", "")
 }
 
-// place returns a location with numbers, or nil if they are missing.
+// place returns the location in a message, or nil if its numbers are missing.
 func (m *inbound) place() *desk.Extra {
 	latitude, err := strconv.ParseFloat(string(m.Location.Latitude), 64)
 	longitude, err2 := strconv.ParseFloat(string(m.Location.Longitude), 64)

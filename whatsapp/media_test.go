@@ -251,7 +251,8 @@ func TestFetch_fails(t *testing.T) {
 	}
 }
 
-// TestFetch_without_access: a file that the token may not use does not count as gone.
+// TestFetch_without_access: if the token may not use a file, the file does not count as
+// gone.
 func TestFetch_without_access(t *testing.T) {
 	t.Parallel()
 	base := serve(t, answers(400, `{"error":{"code":100,"error_subcode":33}}`))
