@@ -74,7 +74,8 @@ type ConversationTx interface {
 	// NewestConversation returns the newest conversation with a contact on a channel.
 	NewestConversation(channel, contact desk.ID) (*desk.Conversation, error)
 
-	// Message finds a message in its conversation, MessageBy by the provider's id.
+	// Message finds a message by its conversation and its id. MessageBy finds a message by
+	// the provider's id.
 	Message(conversation, id desk.ID) (*desk.Message, error)
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
 
@@ -107,12 +108,12 @@ type ConversationTx interface {
 	// messages.
 	Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, err error)
 
-	// Window returns the window of a contact on a channel, the zero Window if there is
+	// Window returns the window of a contact on a channel, or the zero Window if there is
 	// none.
 	Window(channel, contact desk.ID) (desk.Window, error)
 	PutWindow(channel, contact desk.ID, w desk.Window) error
 
 	// NewestMessage returns the position of the newest message of a conversation between
-	// two times (the second excluded), the zero position for none.
+	// two times (the second excluded), or the zero position if there is none.
 	NewestMessage(conversation desk.ID, from, before desk.Time) (desk.MessagePlace, error)
 }

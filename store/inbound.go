@@ -25,8 +25,8 @@ type Inbound interface {
 	// callback was deleted since. It returns 0 if none has come yet.
 	NewestCallback(ctx context.Context, ws, channel desk.ID) (desk.Time, error)
 
-	// ForgetCallbacks deletes up to limit callbacks of a workspace that are older than
-	// age, by the database's clock, with the list of the people they name. It returns how
+	// ForgetCallbacks deletes up to limit callbacks of a workspace that are older than age,
+	// by the database's clock, with the lists of the people whom they name. It returns how
 	// many callbacks it deleted. Callbacks that are not processed yet are kept.
 	ForgetCallbacks(ctx context.Context, ws desk.ID, age time.Duration, limit int) (int, error)
 }

@@ -20,7 +20,7 @@ type Media interface {
 	MediaList(ctx context.Context, ws desk.ID, failed bool, before desk.ID, limit int) ([]*desk.Media, error)
 
 	// MediaUsed returns how many bytes of content a workspace has. Equal content counts
-	// once. CountMedia counts the bytes anew.
+	// once. CountMedia counts the bytes again, from the stored content.
 	MediaUsed(ctx context.Context, ws desk.ID) (int64, error)
 	CountMedia(ctx context.Context, ws desk.ID) error
 

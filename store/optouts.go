@@ -15,7 +15,7 @@ type OptOuts interface {
 
 // An OptOutTx reads and writes marketing choices.
 type OptOutTx interface {
-	// OptOut returns a number's newest marketing choice. SetOptOut stores it.
+	// OptOut returns a number's newest marketing choice. SetOptOut stores a choice.
 	OptOut(NumberHash) (OptOut, error)
 	SetOptOut(NumberHash, OptOut) error
 }
