@@ -94,7 +94,7 @@ func (*Sandbox) ClosesWindow(code int) bool { return code == windowClosed.Code }
 // MarkRead does nothing, because no customer waits to see it; see provider.Talker.
 func (*Sandbox) MarkRead(context.Context, provider.Access, string) error { return nil }
 
-// Fetch writes a stored file to w, or does what its fault asks for; see provider.Talker.
+// Fetch writes a stored file to w, or simulates the file's fault; see provider.Talker.
 func (s *Sandbox) Fetch(ctx context.Context, at provider.Access, ref string, told func(provider.FetchedMedia) error, w io.Writer) (is provider.FetchedMedia, err error) {
 	var r fileRef
 	if err := json.Unmarshal([]byte(ref), &r); err != nil || s.c.Files == nil || r.Fault == faultGone {
@@ -144,17 +144,17 @@ func (s *Sandbox) Fetch(ctx context.Context, at provider.Access, ref string, tol
 	return is, err
 }
 
-// A broken simulates a connection that broke.
+// A broken is a reader that simulates a broken connection.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// maxTries is how many files the sandbox counts tries for. When there are more, counting
-// starts again.
+// maxTries is the greatest number of files for which the sandbox counts tries. When it is
+// reached, the sandbox forgets all counts and starts again.
 const maxTries = 10_000
 
-// tried counts a try to fetch a file that fails the given number of times. Each process
-// counts on its own.
+// tried counts one more try to fetch a file, and returns the number of tries. times is
+// how often fetching the file fails. Each process counts on its own.
 func (s *Sandbox) tried(ws desk.ID, ref string, times int) int {
 	if times == 0 {
 		return 1
@@ -169,7 +169,7 @@ func (s *Sandbox) tried(ws desk.ID, ref string, times int) int {
 	return s.tries[key]
 }
 
-// zeros is an endless stream of zeros.
+// zeros is a reader that returns zeros without end.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

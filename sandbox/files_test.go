@@ -21,10 +21,10 @@ var _ interface {
 	provider.Talker
 } = (*sandbox.Sandbox)(nil)
 
-// hears accepts a file's announced properties.
+// hears is a callback that accepts all announced properties of a file.
 func hears(provider.FetchedMedia) error { return nil }
 
-// files has one file, in one workspace.
+// files is a store with one file, in one workspace.
 type files struct{}
 
 var fileID = desk.ID{0xF1}

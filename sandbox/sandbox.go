@@ -128,7 +128,7 @@ type step struct {
 	After  int                 `json:"after"`
 }
 
-// later returns the item for the rest of the story, due after this many paces.
+// later returns the item that continues a story; it is due after this many paces.
 func (s *Sandbox) later(st story, paces int) (provider.Later, error) {
 	body, err := json.Marshal(st)
 	return provider.Later{Wait: s.c.Pace * time.Duration(paces), Body: body}, err
@@ -199,5 +199,5 @@ func (*Sandbox) Identities(number, _ string) []desk.Identity {
 	return []desk.Identity{{Kind: desk.KindWhatsApp, Value: number}}
 }
 
-// Limits returns none.
+// Limits returns no limits, because a sandbox channel has none.
 func (*Sandbox) Limits(*desk.Channel, func() string) provider.Limits { return provider.Limits{} }

@@ -18,7 +18,7 @@ var began = time.UnixMilli(1_700_000_000_000)
 
 const pace = 250 * time.Millisecond
 
-// A library is a library in memory.
+// A library keeps the templates of the tests in memory.
 type library []desk.TemplateSource
 
 func (l library) SandboxTemplates(_ context.Context, _, channel desk.ID) ([]desk.TemplateSource, error) {
@@ -82,7 +82,8 @@ func TestSend_loses_the_answer(t *testing.T) {
 	}
 }
 
-// unknown checks that an error means an unknown outcome: neither success nor a refusal.
+// unknown checks that an error means an unknown outcome: the message is neither accepted
+// nor refused.
 func unknown(t *testing.T, err error) {
 	t.Helper()
 	var r *desk.Refusal
@@ -105,7 +106,7 @@ func TestSend_too_late(t *testing.T) {
 	}
 }
 
-// TestSend_takes: the statuses come one after the other, each when it is due, and have
+// TestSend_takes: the statuses come one after the other, each when it is due. They have
 // the attempt's id.
 func TestSend_takes(t *testing.T) {
 	t.Parallel()
@@ -202,8 +203,8 @@ func TestSend_gives_each_message_its_own_id(t *testing.T) {
 	}
 }
 
-// TestSend_slowly: a send to such a number takes three seconds, or until the caller's
-// time is over.
+// TestSend_slowly: a send to a number ending 0005 takes three seconds, or ends earlier
+// when the caller's time is over.
 func TestSend_slowly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -19,13 +19,14 @@ type Access interface {
 	// expired. It returns nil if there is no such link.
 	LoginLink(ctx context.Context, hash string) (*LoginLink, *desk.Settings, error)
 
-	// MembersByEmail returns up to most members of all workspaces who have an e-mail
-	// (given in its canonical form), by their ids, with their password hashes. All are
-	// read in one snapshot.
+	// MembersByEmail returns the members of all workspaces who have this e-mail (in its
+	// canonical form), sorted by id, with their password hashes. The list has at most the
+	// given number of members. All of them are read in one snapshot.
 	MembersByEmail(ctx context.Context, canonical string, most int) ([]MemberAccess, error)
 
 	// MostRecipes counts, for each e-mail, the different recipes of its password hashes,
-	// and returns the largest count. A recipe is a hash without its last tail bytes.
+	// and returns the largest count. To get the recipe of a hash, the last bytes of the
+	// hash are cut off; tail is their number.
 	MostRecipes(ctx context.Context, tail int) (int, error)
 
 	// MovePassword replaces the hash of a password by another hash of the same password,
@@ -38,8 +39,8 @@ type Access interface {
 	// LastSeen returns when members of a workspace were last seen (AccessTx.NoteSeen).
 	LastSeen(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
 
-	// Held counts the contacts and conversations that RemoveMember releases, each up to
-	// most.
+	// Held returns how many contacts and how many open conversations RemoveMember would
+	// release. Neither number is counted beyond most.
 	Held(ctx context.Context, ws, member desk.ID, most int) (contacts, conversations int, err error)
 
 	// ForgetAccess deletes the sessions and links of a workspace that expired before the
@@ -50,8 +51,8 @@ type Access interface {
 // An AccessTx reads and writes sessions, links and password hashes. The member must
 // exist.
 type AccessTx interface {
-	// BeginSession stores a new session, and deletes the member's oldest ones beyond
-	// most.
+	// BeginSession stores a new session. If the member then has more than the given number
+	// of sessions, it deletes the oldest ones.
 	BeginSession(hash string, s Session, most int) error
 
 	// KeepSession stores a session's expiry and data. It returns false if there is no such
@@ -64,7 +65,7 @@ type AccessTx interface {
 	PutLoginLink(hash string, l LoginLink) error
 	TakeLoginLink(hash string) (*LoginLink, error)
 
-	// NoteSeen stores that a member was seen.
+	// NoteSeen stores the time at which a member was seen.
 	NoteSeen(member desk.ID, at desk.Time) error
 }
 
@@ -88,5 +89,5 @@ type MemberRef struct{ Workspace, ID desk.ID }
 type MemberAccess struct {
 	MemberRef
 	SessionsFrom desk.Time
-	Password     string // its hash; "": none
+	Password     string // the hash of the password; "": there is no password
 }

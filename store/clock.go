@@ -8,10 +8,11 @@ import (
 
 // Clock returns the database's time, and counts its hours.
 type Clock interface {
-	// Clock returns the database's clock, and its counter of hours. Keys, attempts and
-	// early statuses age by the counter, because setting a clock does not change it.
+	// Clock returns the time of the database's clock, and the database's counter of hours.
+	// The ages of keys, attempts and early statuses are measured by the counter, because
+	// the counter does not change when the clock is set.
 	Clock(ctx context.Context) (now desk.Time, hour int64, err error)
 
-	// RaiseHour raises the counter of hours by one, if it still has the value seen.
+	// RaiseHour adds one to the counter of hours, if the counter is still equal to seen.
 	RaiseHour(ctx context.Context, seen int64) error
 }

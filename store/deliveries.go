@@ -21,17 +21,18 @@ type Deliveries interface {
 	// EndLease ends the holder's lease, so that another holder can take the task at once.
 	EndLease(ctx context.Context, ref LeaseRef, holder desk.ID) error
 
-	// Deliveries returns up to limit deliveries of a webhook that match the filter and
-	// come after the given id (nil: from the start), newest first. It also returns the id
-	// after which the list continues, nil at its end. A page has at most a desk.PageSize.
+	// Deliveries returns a page of the deliveries of a webhook that match the filter,
+	// newest first: up to limit deliveries that come after the given id in this order (nil:
+	// the page begins with the newest). It also returns the id after which the next page
+	// begins, nil if this page is the last. A page has at most a desk.PageSize.
 	Deliveries(ctx context.Context, ws, webhook desk.ID, f desk.DeliveryFilter, after *desk.ID, limit int) ([]*desk.WebhookDelivery, *desk.ID, error)
 
 	// Delivery returns a delivery of a webhook, or nil.
 	Delivery(ctx context.Context, ws, webhook, id desk.ID) (*desk.WebhookDelivery, error)
 
-	// StoreDeliveries stores deliveries of a webhook, as DeliveryTx.PutDeliveries does,
-	// and the webhook's state, all in one round trip. It returns false and stores nothing
-	// if the hold is no longer true, or if the feed never had the state's cursor
+	// StoreDeliveries stores deliveries of a webhook, as DeliveryTx.PutDeliveries does, and
+	// the webhook's state, all in one round trip. It returns false and stores nothing if an
+	// assumption of the hold is no longer true, or if the feed never had the state's cursor
 	// (DeliveryTx.Passed).
 	StoreDeliveries(ctx context.Context, hold DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (bool, error)
 
@@ -43,14 +44,15 @@ type Deliveries interface {
 	// webhooks.
 	DeliveredWebhooks(ctx context.Context, ws desk.ID) ([]desk.ID, error)
 
-	// ForgetDeliveries deletes up to limit deliveries of a webhook that were settled
-	// before a time, or that are not among the newest keep. Pending ones are deleted only
-	// if keep is 0. It returns how many it deleted.
+	// ForgetDeliveries deletes up to limit deliveries of a webhook: those that were settled
+	// before the given time, and all that are not among the newest. The number keep says
+	// how many deliveries are the newest. Pending deliveries are deleted only if keep is 0.
+	// ForgetDeliveries returns how many it deleted.
 	ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (int, error)
 }
 
-// A DeliveryHold lists the assumptions of a process that knows a webhook's deliveries
-// without reading them again.
+// A DeliveryHold has the values that must not have changed if a process is to store a
+// webhook's deliveries without reading them again.
 type DeliveryHold struct {
 	WebhookRef
 	Task     string
@@ -63,26 +65,26 @@ type DeliveryHold struct {
 type DeliveryTx interface {
 	// Leased tells whether the holder still has a task, and how often the holder was
 	// called. Nobody else gets the task before the transaction ends. CallHolder counts a
-	// call of the task's present holder. It must come first in its transaction, so that it
-	// waits for the holder's transactions.
+	// call of the task's present holder. CallHolder must be the first call of its
+	// transaction, so that it waits for the holder's transactions.
 	Leased(task string, holder desk.ID) (calls int64, ours bool, err error)
 	CallHolder(task string) error
 
-	// Passed tells whether the workspace's feed has the event of a place, or had it before
-	// the event expired. It is false if the database has lost commits and the event with
-	// them.
+	// Passed tells whether the event at this place is in the workspace's feed, or was in
+	// the feed before it expired. Passed returns false if the database has lost commits,
+	// and the event with them.
 	Passed(place desk.EventPlace) (bool, error)
 
-	// DeliveriesOf returns the deliveries of a webhook with these ids that exist, with
-	// their tries, but without the responses.
+	// DeliveriesOf looks for the deliveries of a webhook with these ids, and returns those
+	// that exist. They come with their tries, but without the responses.
 	DeliveriesOf(webhook desk.ID, ids []desk.ID) ([]*desk.WebhookDelivery, error)
 
 	// PutDeliveries stores deliveries. It adds the responses of their tries, unless the
 	// contact is deleted.
 	PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error
 
-	// DropPending deletes the pending deliveries of a webhook whose events have a greater
-	// number. DuePending makes all pending deliveries due.
+	// DropPending deletes a webhook's pending deliveries of the events whose numbers are
+	// greater than after. DuePending makes all pending deliveries due.
 	DropPending(webhook desk.ID, after int64) error
 	DuePending(webhook desk.ID, at desk.Time) error
 }

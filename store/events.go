@@ -9,20 +9,21 @@ import (
 // Events keeps the events of workspaces.
 type Events interface {
 	// Events returns a page of the feed, all from one snapshot. It first reads the
-	// settings and calls which with them. If which returns an error, Events returns it
-	// unchanged. Otherwise it returns the events of the types that which returned, with
-	// their records as they stand now. It returns NotFound if there is no such workspace.
+	// settings, and passes them to the callback which. If the callback returns an error,
+	// Events returns it unchanged. Otherwise the callback returns types, and the page has
+	// the events of these types, with their records as they are now. Events returns
+	// NotFound if there is no such workspace.
 	Events(ctx context.Context, ws desk.ID, q EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*EventPage, error)
 
-	// EventLog returns up to limit events of the types with numbers below before (0: from
-	// the newest), newest first, and the number below which the list continues, 0 at its
-	// end. It looks at up to desk.MaxEventsLooked events, so a page may be short, or even
-	// empty, although the list continues. Types of the settings
-	// (desk.EventType.OfSettings) have an index: if only these are asked for, all events
-	// are looked at.
+	// EventLog returns a page of the events of these types, newest first: up to limit
+	// events whose numbers are smaller than before (0: the page begins with the newest). It
+	// also returns the value of before for the next page, 0 if this page is the last. It
+	// looks at up to desk.MaxEventsLooked events, so a page may be short, or even empty,
+	// although the list continues. Types of the settings (desk.EventType.OfSettings) have
+	// an index: if only these are asked for, all events are looked at.
 	EventLog(ctx context.Context, ws desk.ID, types []desk.EventType, before int64, limit int) ([]desk.FeedEvent, int64, error)
 
-	// Heads returns the head of each of the workspaces. Deleted workspaces are missing.
+	// Heads returns the head of each of the workspaces. It leaves out deleted workspaces.
 	Heads(ctx context.Context, list []desk.ID) (map[desk.ID]Head, error)
 
 	// WebhookStates returns the states of a workspace's webhooks.
@@ -33,8 +34,8 @@ type Events interface {
 	DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (int, error)
 }
 
-// A Head is how far a workspace has come. It changes with every event and with every
-// change of the settings.
+// A Head identifies the newest state of a workspace. It changes with every event and with
+// every change of the settings.
 type Head struct {
 	Event    int64 // number of the newest event
 	Settings int64 // version
@@ -47,9 +48,9 @@ type EventQuery struct {
 	Limit int             // 0: only the positions are asked for
 	Bare  bool            // without the records
 
-	// AtOnce asks for one round trip, for FromPlace and AtPlace with records. To do so,
-	// records are read ahead that the page may not need. Without it, the events are read
-	// first, and then only the records of the page.
+	// AtOnce asks for one round trip. It is possible for FromPlace and AtPlace with
+	// records. The store then also reads records that the page may not need. Without
+	// AtOnce, the store reads the events first, and then only the records of the page.
 	AtOnce bool
 }
 
@@ -61,17 +62,17 @@ const (
 	FromOldest EventStart = iota
 	FromNewest
 	FromPlace
-	AtPlace // only the event at After, of any type; none if it is gone
+	AtPlace // only the event at After, of any type; no event if that one is gone
 )
 
 // An EventPage is a page of the feed.
 type EventPage struct {
 	Settings *desk.Settings
-	Oldest   desk.EventPlace // before the oldest event
+	Oldest   desk.EventPlace // the place before the oldest event
 	Newest   desk.EventPlace
-	Expired  string // why the events after the given place are not available; "": they are
+	Expired  string // why the events after the given place are not available; "": they are available
 	Events   []desk.FeedEvent
-	Start    desk.EventPlace // the page begins after it
+	Start    desk.EventPlace // the page begins after this place
 	Next     desk.EventPlace // the place of the last event that was looked at
 	More     bool            // there are events after Next
 

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// Leases lets only one node at a time run a task.
+// Leases makes sure that only one node at a time runs a task.
 type Leases interface {
 	// Lease gives a task to the caller for some milliseconds of the database's clock
 	// (always the same number for a task). It returns false while another caller has the

@@ -14,17 +14,18 @@ type Media interface {
 	// Media returns the record of a file, or nil.
 	Media(ctx context.Context, ws, id desk.ID) (*desk.Media, error)
 
-	// MediaList returns up to limit records (failed: only those of failed files) with ids
-	// before the given one (zero: from the newest), newest first by id.
+	// MediaList returns up to limit records of files, newest first by id. Their ids are
+	// smaller than the given one (zero: the list begins with the newest). If failed is set,
+	// it returns only records of files that have failed.
 	MediaList(ctx context.Context, ws desk.ID, failed bool, before desk.ID, limit int) ([]*desk.Media, error)
 
 	// MediaUsed returns how many bytes of content a workspace has. Equal content counts
-	// once. CountMedia counts the bytes anew.
+	// once. CountMedia counts the bytes again, from the stored content.
 	MediaUsed(ctx context.Context, ws desk.ID) (int64, error)
 	CountMedia(ctx context.Context, ws desk.ID) error
 
-	// Room returns the free bytes and all bytes of the file system that has the content.
-	// known is false if the content is in the database.
+	// Room returns how many bytes are free in the file system with the content, and the
+	// total size of the file system. If the content is in the database, known is false.
 	Room() (free, total int64, known bool, err error)
 
 	// NewContent begins to store content. OpenContent opens content for reading; it
@@ -40,12 +41,13 @@ type Media interface {
 	DropDrafts(ctx context.Context, age time.Duration) error
 
 	// MediaDue returns the workspaces with files to fetch, and how long to wait until the
-	// first file of each is due by the database's clock (0: it is due). If a file is due
-	// later than longest from now, the clock was set back: such a file is due now.
+	// first file of each is due by the database's clock (0: it is due). If a file's due
+	// time is further ahead than longest, the clock was set back. Such a file is due now.
 	MediaDue(ctx context.Context, longest time.Duration) (map[desk.ID]time.Duration, error)
 
-	// TakeMediaJob gives a workspace's job that has been due for the longest time to a
-	// holder, for the time of a lease. It returns nil if no job is due.
+	// TakeMediaJob gives a holder the job of a workspace that has been due for the longest
+	// time. The holder has the job until its lease ends. TakeMediaJob returns nil if no job
+	// is due.
 	TakeMediaJob(ctx context.Context, ws, holder desk.ID, lease, longest time.Duration) (*MediaJob, error)
 
 	// HoldMediaJob extends the holder's lease. It returns false if the holder no longer
@@ -64,9 +66,9 @@ type Draft interface {
 	// Write takes the next bytes.
 	io.Writer
 
-	// Keep makes the content durable. After KeptContent it is deleted, unless a Tx has
-	// used it (UseContent). Keep returns MediaQuota if the workspace would then have more
-	// than most bytes of content (0: no limit).
+	// Keep makes the content durable. Unless a Tx uses the content (UseContent), it is
+	// deleted after KeptContent. Keep returns MediaQuota if the workspace would then have
+	// more bytes of content than most (0: no limit).
 	Keep(ctx context.Context, most int64) (sha256 []byte, size int64, err error)
 
 	// Drop deletes a draft that was not kept. Calling it after Keep is allowed.
@@ -104,7 +106,7 @@ type MediaTx interface {
 	MediaInUse(id desk.ID) (bool, error)
 	DropMedia(id desk.ID) error
 
-	// UseContent records that a file which the transaction stores uses kept content. It
+	// UseContent must be called when a transaction stores a file with kept content. It
 	// returns Unavailable if the content was kept too long ago.
 	UseContent(sha256 []byte) error
 
@@ -115,8 +117,8 @@ type MediaTx interface {
 	DropMediaJob(media desk.ID) error
 
 	// OldMedia returns up to limit ready files that were stored before a time, oldest
-	// first. DropUploads deletes up to limit uploads from before a time that no message
-	// uses, and returns how many it has looked at.
+	// first. DropUploads looks at up to limit uploads that were stored before a time, and
+	// deletes those that no message uses. It returns how many uploads it has looked at.
 	OldMedia(before desk.Time, limit int) ([]*desk.Media, error)
 	DropUploads(before desk.Time, limit int) (int, error)
 

@@ -8,14 +8,14 @@ import (
 
 // OptOuts keeps opt-outs.
 type OptOuts interface {
-	// OptedOut returns since when the holders of the numbers have opted out of marketing.
-	// Numbers without an opt-out are left out.
+	// OptedOut returns when the holders of the numbers opted out of marketing. It leaves
+	// out numbers whose holders have not opted out.
 	OptedOut(ctx context.Context, ws desk.ID, numbers []NumberHash) (map[NumberHash]desk.Time, error)
 }
 
 // An OptOutTx reads and writes marketing choices.
 type OptOutTx interface {
-	// OptOut returns a number's newest marketing choice. SetOptOut stores it.
+	// OptOut returns a number's newest marketing choice. SetOptOut stores a choice.
 	OptOut(NumberHash) (OptOut, error)
 	SetOptOut(NumberHash, OptOut) error
 }

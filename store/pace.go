@@ -7,16 +7,17 @@ import (
 	"parley/desk"
 )
 
-// Pace keeps the places within a provider's limits, which all nodes share.
+// Pace counts the places that a provider's limits allow. All nodes share these places.
 type Pace interface {
-	// Pace takes one place in each of the buckets, if no bucket makes the caller wait
-	// longer than most, and returns how long to wait before going on. Otherwise it takes
-	// no place, returns false, and returns how long it may take until there is one. It
-	// uses the database's clock. All callers of a bucket use the same most, so places
-	// further ahead than most are invalid and are ignored.
+	// Pace takes one place in each of the buckets, and returns how long the caller must
+	// wait before it goes on. If this wait would be longer than most, Pace takes no place.
+	// It then returns false, and how long it may take until there is a place. It uses the
+	// database's clock. All callers of a bucket use the same most, so places further ahead
+	// than most are invalid and are ignored.
 	Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error)
 
-	// ForgetPace deletes the buckets of a workspace whose places have all passed, or are
-	// further ahead than longest, which is impossible.
+	// ForgetPace deletes the buckets of a workspace whose places are all in the past. It
+	// also deletes buckets with places further ahead than longest, because such places are
+	// impossible.
 	ForgetPace(ctx context.Context, ws desk.ID, longest time.Duration) error
 }

@@ -7,8 +7,8 @@ import (
 	"parley/desk"
 )
 
-// ErrOwns is returned by a Store asked to remove a member who still owns contacts or
-// holds open conversations.
+// ErrOwns is the error of a Store that is asked to remove a member who still owns
+// contacts or holds open conversations.
 var ErrOwns = errors.New("the member still owns contacts or holds open conversations")
 
 // Settings keeps workspaces and their configuration.
@@ -29,10 +29,9 @@ type Settings interface {
 
 	// DeleteWorkspace marks a workspace as deleted. It first calls check with the
 	// workspace's name; if check returns an error, DeleteWorkspace returns it unchanged.
-	// From the commit on, only this method, EraseWorkspace and Deleting find the
-	// workspace, its keys, members and channels. It returns NotFound if there is no such
-	// workspace. Marking twice changes nothing.
-	// changes nothing.
+	// From the commit on, only this method, EraseWorkspace and Deleting find the workspace,
+	// its keys, members and channels. It returns NotFound if there is no such workspace.
+	// Marking a workspace twice has no further effect.
 	DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name string) error) error
 
 	// EraseWorkspace deletes up to limit records of a workspace that is marked as deleted,
@@ -58,7 +57,7 @@ type Settings interface {
 	ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]ChannelRef, error)
 
 	// Resealed tells whether the secrets of the first release have been sealed again.
-	// SetResealed stores that they have.
+	// SetResealed stores that this has been done.
 	Resealed(ctx context.Context) (bool, error)
 	SetResealed(ctx context.Context) error
 
@@ -70,15 +69,15 @@ type Settings interface {
 	NoteChannel(ctx context.Context, ws, channel desk.ID, sign ChannelSign) error
 
 	// PutKeyUses stores when keys of a workspace were last used. It does not change the
-	// version of the settings. Keys that are gone, or that have a later use, are left
-	// alone. KeyUses returns the times of the keys that were used.
+	// version of the settings. It ignores keys that do not exist any more, and keys with a
+	// later use. KeyUses returns the times of the keys that were used.
 	PutKeyUses(ctx context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error
 	KeyUses(ctx context.Context, ws desk.ID) (map[desk.ID]desk.Time, error)
 
 	// Metrics returns the values of /metrics that concern the whole database. now is the
-	// caller's time: it decides whether a channel's block has ended. Metrics reads each
-	// channel, and at most a hundred thousand attempts in doubt and waiting items each. It
-	// reads no contacts, conversations or messages.
+	// caller's time: it decides whether a channel's block has ended. Metrics reads all
+	// channels, at most a hundred thousand attempts in doubt, and at most a hundred
+	// thousand waiting items. It reads no contacts, conversations or messages.
 	Metrics(ctx context.Context, now desk.Time) (Metrics, error)
 
 	// WorkspaceOf returns the workspace of the member, key, channel, webhook or unsettled

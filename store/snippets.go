@@ -14,8 +14,9 @@ type Snippets interface {
 
 // A SnippetTx reads and writes snippets.
 type SnippetTx interface {
-	// Snippet returns the snippet with a shortcut, and how many the workspace has. Until the
-	// transaction ends, no other one that has called it changes the workspace's snippets.
+	// Snippet returns the snippet with a shortcut, and the number of snippets in the
+	// workspace. Until this transaction ends, other transactions that call Snippet for the
+	// workspace wait.
 	Snippet(shortcut string) (s *desk.Snippet, count int, err error)
 	PutSnippet(desk.Snippet) error
 	DropSnippet(shortcut string) error

@@ -23,9 +23,8 @@ var ErrNoWorkspace = errors.New("the workspace does not exist")
 // workspace as missing.
 //
 // A missing record is nil, without an error, and a value that was never stored is the
-// zero value. A look-up of many leaves missing ones out. Only for a missing workspace is
-// the error NotFound.
-// error NotFound.
+// zero value. A look-up of several records leaves out those that are missing. Only a
+// missing workspace gives an error, NotFound.
 type Store interface {
 	Settings
 	Contacts
@@ -58,9 +57,10 @@ type Store interface {
 	InTx(ctx context.Context, ws desk.ID, f func(Tx) error) error
 }
 
-// A Tx is a transaction on one workspace (see Store.InTx). A Put inserts or replaces the
-// record with this id; an inbound item is identified by its due time and id. If a method
-// returns an error, the transaction has ended: the closure must return the error.
+// A Tx is a transaction on one workspace (see Store.InTx). A method whose name begins
+// with Put inserts or replaces the record with this id; an inbound item is identified by
+// its due time and id. If a method returns an error, the transaction has ended: the
+// closure must return the error.
 type Tx interface {
 	ContactTx
 	ConversationTx

@@ -132,8 +132,8 @@ func (*Provider) People(body []byte) []desk.Identity {
 	return slices.Compact(list)
 }
 
-// people adds the people in a value. own is the number of the channel that the value
-// concerns, or "" if it is not known yet.
+// people adds the people that a value names to the list. own is the number of the channel
+// that the value concerns, or "" if it is not known yet.
 func people(list []desk.Identity, v any, own string) []desk.Identity {
 	switch v := v.(type) {
 	case map[string]any:
@@ -169,13 +169,13 @@ const maxHandle = 150
 
 // A reader collects the updates of a callback.
 type reader struct {
-	came     desk.Time // when the callback came: the time of updates that have none
+	came     desk.Time // when the callback came; also the time of updates that have no time of their own
 	business string    // the business account of the current entry
 	said     desk.Time // the time of the current entry
 	told     []provider.Update
 }
 
-// read reads one change.
+// read reads one change of the callback.
 func (r *reader) read(field string, value json.RawMessage) {
 	switch field {
 	case "messages", "smb_message_echoes", "user_preferences", "user_id_update":
@@ -254,8 +254,8 @@ func (v *personal) find(number, user string) (p person) {
 	return p
 }
 
-// each reads the objects of an array. It adds the channel that they concern to their
-// updates.
+// each calls the callback read for each object of an array. It adds to each update the
+// channel that the array concerns.
 func each[E any](r *reader, v *personal, elements json.RawMessage, read func(*personal, *E) (provider.Update, bool)) {
 	for _, raw := range list(elements) {
 		var e E
@@ -277,7 +277,7 @@ func each[E any](r *reader, v *personal, elements json.RawMessage, read func(*pe
 // group of businesses, because no message can be sent to them.
 var userIDForm = regexp.MustCompile(`^[A-Z]{2}\.[A-Za-z0-9]{1,128}$`)
 
-// numberOf returns the digits of an account, or "" if it has none.
+// numberOf returns the digits of an account, or "" if the account has no digits.
 func numberOf(t text) string {
 	account, err := desk.ParseIdentity(desk.KindWhatsApp, string(t), "")
 	if err != nil {
@@ -307,7 +307,8 @@ func externalIDOf(t text) string {
 // lastSecond is the end of the year 9999.
 const lastSecond = 253402300799
 
-// at reads a time in seconds. If the text is not a time, at returns the callback's time.
+// at returns the time that t contains in seconds. If t is not a time, it returns the time
+// of the callback.
 func (r *reader) at(t text) desk.Time {
 	seconds, ok := t.number()
 	if !ok || seconds <= 0 || seconds > lastSecond {
@@ -402,8 +403,8 @@ func (r *reader) userID(_ *personal, u *userIDUpdate) (h provider.Update, ok boo
 	return h, h.Move != nil
 }
 
-// moved returns a move with only the changed values. It returns nil if nothing changed
-// or if the person can't be identified.
+// moved returns the move with only the values that have changed. It returns nil if
+// nothing has changed or if the person can't be identified.
 func moved(m provider.Move) *provider.Move {
 	if m.NewNumber == m.Number {
 		m.NewNumber = ""
@@ -477,9 +478,9 @@ func (r *reader) account(value json.RawMessage) {
 	}
 }
 
-// restriction reads the restrictions of an account. why says why it may not start
-// conversations; "" means that it may. replies tells whether it may reply. until is the
-// end of the restriction, or 0 if the callback does not have it.
+// restriction reads the restrictions of an account. why is the reason for which the
+// account may not start conversations, or "" if it may. replies tells whether the account
+// may reply. until is the end of the restriction, or 0 if the callback does not have it.
 func (r *reader) restriction(restrictions json.RawMessage) (why string, replies bool, until desk.Time) {
 	replies = true
 	for _, raw := range list(restrictions) {

@@ -19,7 +19,7 @@ import (
 	"parley/whatsapp"
 )
 
-// both are the people in the fixtures, as People returns them.
+// both lists the two identities in the fixtures, as People returns them.
 var both = []string{"905321112233", "TR.9000000000000001"}
 
 const sim = "wamid.SIM0000000000000000000000001"
@@ -31,7 +31,7 @@ func item(body []byte) desk.InboundItem {
 	return desk.InboundItem{Channel: desk.ID{0xCA}, Body: body, ReceivedAt: came}
 }
 
-// at returns a time in the fixtures, whose seconds have the same beginning.
+// at returns a time as the fixtures have it: second is counted from 1,790,000,000.
 func at(second int) desk.Time { return desk.Time(1_790_000_000+second) * 1000 }
 
 func read(t *testing.T, body []byte) []provider.Update {
@@ -52,12 +52,12 @@ func message(id, text string, change ...func(*provider.InboundMessage)) provider
 	return provider.Update{Channel: numberID, Message: m}
 }
 
-// kind sets a message's kind, and its content besides the text.
+// kind returns a function that sets a message's kind, and its content besides the text.
 func kind(k desk.MessageKind, replyTo string, c *desk.Extra, media *provider.InboundMedia) func(*provider.InboundMessage) {
 	return func(m *provider.InboundMessage) { m.Kind, m.ReplyTo, m.Extra, m.Media = k, replyTo, c, media }
 }
 
-// typed turns a message into one that the business typed in the phone app.
+// typed changes a message into one that the business typed in the phone app.
 func typed(m *provider.InboundMessage) { m.Name, m.UserID, m.Echo = "", "", true }
 
 func hash(content string) []byte {
@@ -677,8 +677,8 @@ func FuzzRead(f *testing.F) {
 }
 
 // TestCallbackOfManyParts: a tenant may sign bodies that Meta never sends. A body that
-// would need very much memory is not read. A body with a thousand updates with long
-// texts is.
+// would need very much memory is not read. A body with a thousand updates with long texts
+// is read.
 func TestCallbackOfManyParts(t *testing.T) {
 	t.Parallel()
 	const largest = 4 << 20

@@ -102,7 +102,7 @@ func (c *checker) ask(k call, v any) (*graphError, error) {
 	return e, nil
 }
 
-// exists tells whether an object has a field.
+// exists tells whether an object of the API has a field.
 func (c *checker) exists(field string, path ...string) bool {
 	var found map[string]any
 	_, err := c.p.get(c.ctx, call{at: c.at, path: path, query: url.Values{"fields": {field}}, bare: c.bare}, &found)
@@ -120,7 +120,7 @@ type debugged struct {
 	} `json:"data"`
 }
 
-// soon is the time before a token's expiry in which the check warns.
+// soon is a period: the check warns if the token expires within it.
 const soon = 7 * 24 * time.Hour
 
 // token checks the access token by itself, and then with the credentials of its app. The
@@ -229,11 +229,11 @@ func (c *checker) account() error {
 	return nil
 }
 
-// says quotes an error.
+// says returns the code and the title of an error, for the end of a sentence.
 func says(e *graphError) string { return fmt.Sprintf(" (code %d, %s)", e.code, e.failure().Title) }
 
-// proof adds that the app secret may be wrong: if an app requires a proof made with it,
-// Meta answers a wrong proof like any other wrong parameter.
+// proof returns words about the app secret if it may be wrong. If an app requires a proof
+// made with the app secret, Meta answers a wrong proof like any other wrong parameter.
 func (c *checker) proof(e *graphError) string {
 	if c.app == "" && e.code == 100 && e.subcode != subcodeMissing {
 		return ", and the app secret"
@@ -294,8 +294,8 @@ func (c *checker) phone() error {
 	return nil
 }
 
-// health requests fields that older versions of the API do not have. Without a response,
-// it reports no problem.
+// health reports whether Meta limits the number. It requests fields that older versions
+// of the API do not have, so an error is not a problem of the channel.
 func (c *checker) health() error {
 	var n struct {
 		Health struct {

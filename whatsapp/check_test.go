@@ -17,7 +17,7 @@ import (
 // with a number is an error.
 type graph map[string]string
 
-// healthy returns an account without problems.
+// healthy returns the responses for an account without problems.
 func healthy(t *testing.T) graph {
 	return graph{
 		"GET debug_token":                         string(fixture(t, "debug_token")),
@@ -82,7 +82,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	set := func(name, to string) func(graph) { return func(g graph) { g[name] = to } }
-	// stored are the problems that end when a secret is stored again.
+	// stored lists the problems that end when a secret is stored again.
 	stored := map[string]desk.AdviceKind{
 		"does not accept the access token": desk.StoreToken, "the access token expire": desk.StoreToken, "the access token is not valid": desk.StoreToken,
 		"the app secret is not the secret of": desk.StoreAppSecret, "to the access token's app": desk.StoreToken,
@@ -175,7 +175,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheck_unknown: if a check gets no answer, this is not a problem of the channel.
+// TestCheck_unknown: if Meta does not answer the check, this is not a problem of the
+// channel.
 func TestCheck_unknown(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []string{"GET debug_token", "GET debug_token by the app", "GET " + waba + " id", "GET " + numberID + " id", "GET " + waba + "/phone_numbers id", "GET " + waba + "/subscribed_apps", "GET " + waba + "/message_templates name"} {

@@ -167,9 +167,9 @@ func (f *flight) wasLate() bool {
 	return f.late
 }
 
-// trace watches the request. net/http reports a request as written before it has
-// flushed the last part, so success proves nothing. A failure proves that the last part
-// of the body was never sent.
+// trace returns callbacks that watch the request. net/http reports a request as written
+// before it has flushed the last part, so success proves nothing. A failure proves that
+// the last part of the body was never sent.
 func (f *flight) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
@@ -186,7 +186,7 @@ func (f *flight) trace() *httptrace.ClientTrace {
 	}
 }
 
-// A conn is a connection that asks the flight on it before it writes.
+// A conn is a connection that asks its current flight before each write.
 type conn struct {
 	net.Conn
 	flight atomic.Pointer[flight]
@@ -201,7 +201,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// board makes a flight the current one of the conn that c wraps.
+// board makes f the current flight of the conn that is inside c.
 func board(c net.Conn, f *flight) {
 	for c != nil {
 		switch layer := c.(type) {
@@ -282,7 +282,7 @@ func (p *Provider) do(ctx context.Context, c call) (answer, error) {
 	return answerOf(response, max(c.most, maxAnswer)), nil
 }
 
-// answerOf reads a response, up to a number of bytes.
+// answerOf reads a response, but no more than a number of bytes.
 func answerOf(response *http.Response, most int64) answer {
 	a := answer{status: response.StatusCode, header: response.Header}
 	var err error
@@ -345,10 +345,10 @@ func sign(secret string, message []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Headers of any answer can contain how much of the hourly call limit is used, in
-// percent, and for how many minutes further calls are refused.
+// The headers of any answer can say how many percent of the hourly call limit are used,
+// and for how many minutes further calls are refused.
 
-// usage is the highest percentage in an answer's headers, or 0.
+// usage returns the highest percentage in an answer's headers, or 0.
 func (a answer) usage() (percent float64) {
 	a.eachUsage(func(u map[string]any) {
 		for _, name := range []string{"call_count", "total_cputime", "total_time"} {
@@ -362,7 +362,7 @@ func (a answer) usage() (percent float64) {
 // maxWait bounds the wait that an answer asks for.
 const maxWait = 24 * time.Hour
 
-// wait is how long the answer asks to wait, or 0.
+// wait returns the wait that the answer asks for, or 0.
 func (a answer) wait(now time.Time) time.Duration {
 	var longest time.Duration
 	a.eachUsage(func(u map[string]any) {
@@ -403,9 +403,9 @@ func (a answer) eachUsage(f func(map[string]any)) {
 	}
 }
 
-// decodeObject reads a JSON object into v, and tells whether raw is one. It skips members
-// that have another type than expected and reads the rest, because the provider changes
-// its formats sometimes.
+// decodeObject reads a JSON object into v, and tells whether data is a JSON object. It
+// skips members that have another type than expected and reads the rest, because the
+// provider changes its formats sometimes.
 func decodeObject(data []byte, v any) bool {
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return false
@@ -435,13 +435,13 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// number reads an integer; ok is false if the text is none.
+// number reads an integer. If the text is not an integer, ok is false.
 func (t text) number() (int64, bool) {
 	n, err := strconv.ParseInt(string(t), 10, 64)
 	return n, err == nil
 }
 
-// list returns the elements of a JSON array, or nil if raw is none.
+// list returns the elements of a JSON array, or nil if raw is not an array.
 func list(raw json.RawMessage) (elements []json.RawMessage) {
 	if json.Unmarshal(raw, &elements) != nil {
 		return nil

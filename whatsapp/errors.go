@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 )
 
-// A class is a kind of error code. It says what has to be done.
+// A class is a kind of error code. All codes of a class need the same reaction.
 type class byte
 
 // The classes.
@@ -29,7 +29,7 @@ type meaning struct {
 	title, fix string
 }
 
-// Fixes that several codes share.
+// The advice that several codes share.
 const (
 	fixToken      = "Make a new access token for the system user and store it in the channel."
 	fixPermission = "Give the token's system user this permission, and the business account as an asset."
@@ -125,7 +125,7 @@ var meanings = map[int]meaning{
 	2494100: {transient, "Number in maintenance", "Try again in a minute."},
 }
 
-// ranges are ranges of codes with a common meaning.
+// ranges lists ranges of codes with a common meaning.
 var ranges = []struct {
 	from, to int
 	meaning
@@ -232,7 +232,7 @@ func errorOf(a answer, now time.Time) *graphError {
 	return e
 }
 
-// numbered matches the code with which messages used to begin.
+// numbered matches the code with which older messages begin.
 var numbered = regexp.MustCompile(`^\(#\d+\)\s*`)
 
 func (e *graphError) title() string {
@@ -325,8 +325,8 @@ func oneLine(s string, most int) string {
 	return cut(s, most)
 }
 
-// cut shortens s to at most this many characters. If it was cut, the last character
-// shows this.
+// cut returns s if it has at most this many characters. Otherwise it returns the
+// beginning of s with "…" as the last character.
 func cut(s string, most int) string {
 	n := 0
 	end := 0 // the end of the first most-1 characters
@@ -401,7 +401,7 @@ func presentableTrace(trace string) string {
 	return trace
 }
 
-// staleTemplate are the codes that mean that a template has changed at the provider
+// staleTemplate has the codes which mean that a template has changed at the provider
 // since it was fetched.
 var staleTemplate = map[int]bool{132000: true, 132001: true, 132012: true, 132015: true, 132016: true}
 
@@ -429,5 +429,5 @@ func refusalOf(c class, wait time.Duration) *desk.Refusal {
 	return &desk.Refusal{Type: desk.ProviderRejected, Message: "WhatsApp refused this message as it is, and nothing was sent"}
 }
 
-// seconds rounds up to whole seconds.
+// seconds returns a duration in seconds, rounded up.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

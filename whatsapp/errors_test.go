@@ -29,7 +29,7 @@ var classes = map[byte][]int{
 	'X': {1, 2, 131000, 131016, 131057, 133004, 134101, 2494100},
 }
 
-// shared are codes in ranges, and some codes that are in no list.
+// shared lists codes in ranges, and some codes that are in no list.
 var shared = map[byte][]int{'A': {200, 250, 299}, 'F': {138000, 138999, 139100, 139103, 2388001, 2593012, 300, 139104, 131999}}
 
 func TestFailure_codes(t *testing.T) {

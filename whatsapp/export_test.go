@@ -14,7 +14,7 @@ import (
 // ErrManyParts is the error of a callback that is not read.
 var ErrManyParts = errManyParts
 
-// Pause has the provider wait in another way between two pages.
+// Pause replaces the wait of the provider between two pages.
 func (p *Provider) Pause(wait func(context.Context, time.Duration) error) { p.pause = wait }
 
 // Trust makes the provider trust a test server.

@@ -40,7 +40,7 @@ func still() time.Time { return began }
 
 func newProvider() *whatsapp.Provider { return whatsapp.New(whatsapp.Config{Now: still}) }
 
-// serve starts a server with a handler, and returns its address.
+// serve starts a server for a test, with this handler, and returns its address.
 func serve(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)

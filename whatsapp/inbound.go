@@ -108,7 +108,7 @@ type system struct {
 	UserID  text `json:"user_id"`
 }
 
-// inbound reads one message.
+// inbound returns the update for one message from a person.
 func (r *reader) inbound(v *personal, m *inbound) (h provider.Update, ok bool) {
 	in := &provider.InboundMessage{
 		ExternalID: externalIDOf(m.ID), Number: numberOf(m.From), UserID: cmp.Or(userIDOf(m.UserID), userIDOf(m.From)), At: r.at(m.Timestamp),
@@ -124,7 +124,7 @@ func (r *reader) inbound(v *personal, m *inbound) (h provider.Update, ok bool) {
 	return h, m.complete(v, in)
 }
 
-// echo reads one message that the business typed in the phone app.
+// echo returns the update for one message that the business typed in the phone app.
 func (r *reader) echo(v *personal, m *inbound) (h provider.Update, ok bool) {
 	switch m.Type {
 	case "request_welcome", "system", "edit", "revoke":
@@ -141,8 +141,8 @@ func (r *reader) echo(v *personal, m *inbound) (h provider.Update, ok bool) {
 	return h, m.complete(v, in)
 }
 
-// complete adds the content of a message, and the values of its person from the
-// contacts. It returns false if the message or its person can't be identified.
+// complete sets the content of a message, and the values of its person that the contacts
+// have. It returns false if the message or its person can't be identified.
 func (m *inbound) complete(v *personal, in *provider.InboundMessage) bool {
 	who := v.find(in.Number, in.UserID)
 	in.Number = cmp.Or(in.Number, numberOf(who.WaID))
@@ -157,7 +157,8 @@ func (m *inbound) complete(v *personal, in *provider.InboundMessage) bool {
 	return true
 }
 
-// move reads a change of number or of id. It returns nil for any other report.
+// move returns the change of number or of id that a report contains. It returns nil for
+// any other report.
 func (s *system) move(from *provider.InboundMessage) *provider.Move {
 	switch s.Type {
 	case "user_changed_number", "customer_changed_number", "user_changed_user_id":
@@ -281,7 +282,7 @@ func storedText(t text) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(t), "\uFFFD"), "\x00", "")
 }
 
-// place returns a location with numbers, or nil if they are missing.
+// place returns the location in a message, or nil if its numbers are missing.
 func (m *inbound) place() *desk.Extra {
 	latitude, err := strconv.ParseFloat(string(m.Location.Latitude), 64)
 	longitude, err2 := strconv.ParseFloat(string(m.Location.Longitude), 64)
@@ -303,7 +304,7 @@ func named(what string, words text) string {
 	return strings.TrimSpace("[" + what + "] " + string(words))
 }
 
-// with adds a detail to the kind of content, if it is known.
+// with returns the kind of content, followed by a detail if the detail is known.
 func with(what string, which text) string {
 	if which == "" {
 		return what

@@ -111,7 +111,7 @@ func multipart(kind, name string) (before, after, boundary string) {
 	return b.String(), "\r\n--" + boundary + "--\r\n", boundary
 }
 
-// headerText escapes a text in the header of a part, like browsers.
+// headerText escapes a text in the header of a part, as browsers do.
 var headerText = strings.NewReplacer("\r", "%0D", "\n", "%0A", `"`, "%22", "\x00", "")
 
 // A source is the content of a file that is uploaded. It remembers the error of a failed
@@ -259,7 +259,7 @@ var (
 	errForeign = errors.New("whatsapp: the file is at an address that must not get the token")
 )
 
-// shown returns an error of a request without its URL, which can contain a secret.
+// shown returns the error of a request, but without the URL, which can contain a secret.
 func shown(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -108,7 +108,8 @@ func TestUpload_refusals(t *testing.T) {
 	}
 }
 
-// refusal returns an error's desk.Refusal, if it has one.
+// refusal returns the answer of the desk.Refusal that an error contains, or else the
+// error itself.
 func refusal(err error) error {
 	var refused *desk.Refusal
 	if errors.As(err, &refused) {
@@ -160,7 +161,8 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keep starts a keeper on a port. Its file is at /file, unless about says otherwise.
+// keep starts a keeper on a port. Its file is at /file, unless about, the description of
+// the file, has another address.
 func keep(t *testing.T, about string, file http.HandlerFunc) *keeper {
 	k := &keeper{file: file}
 	k.url = serve(t, k.ServeHTTP)
@@ -249,7 +251,8 @@ func TestFetch_fails(t *testing.T) {
 	}
 }
 
-// TestFetch_without_access: a file that the token may not use does not count as gone.
+// TestFetch_without_access: if the token may not use a file, the file does not count as
+// gone.
 func TestFetch_without_access(t *testing.T) {
 	t.Parallel()
 	base := serve(t, answers(400, `{"error":{"code":100,"error_subcode":33}}`))
@@ -297,10 +300,10 @@ func TestFetch_stops(t *testing.T) {
 
 var errTooLarge = errors.New("too large")
 
-// hears accepts a file's announced properties.
+// hears is a callback that accepts all announced properties of a file.
 func hears(provider.FetchedMedia) error { return nil }
 
-// A small writer accepts only this many bytes.
+// A small is a writer that accepts only this many bytes.
 type small struct{ most int }
 
 func (s *small) Write(b []byte) (int, error) {

@@ -184,18 +184,19 @@ func (p *Provider) Send(ctx context.Context, d provider.Dispatch) (provider.Rece
 	return receipt, err
 }
 
-// staleMedia are codes that mean, for a message with a file, that the provider does not
-// have the file or can't use it: everything else in such a message is correct.
+// staleMedia has the codes which mean that the provider does not have a message's file or
+// can't use it. Some of these codes have other meanings too, but only the file of such a
+// message can be wrong.
 var staleMedia = map[int]bool{100: true, 131009: true, codeNoDownload: true, 131053: true}
 
-// windowClosed are codes that mean that the person wrote too long ago.
+// windowClosed has the codes which mean that the person wrote too long ago.
 var windowClosed = map[int]bool{131047: true, 470: true}
 
 // ClosesWindow tells whether a failure closes the window (see provider.Talker).
 func (*Provider) ClosesWindow(code int) bool { return windowClosed[code] }
 
-// free adds to the refusal of a message without a template that the window is closed or
-// the file is lost. e may be nil.
+// free completes the refusal of a message without a template: it recognizes that the
+// window is closed or that the file is lost. e may be nil.
 func free(r *desk.Refusal, e *graphError, file bool) {
 	switch {
 	case e == nil:
@@ -208,8 +209,8 @@ func free(r *desk.Refusal, e *graphError, file bool) {
 	}
 }
 
-// adviceOn returns the advice for a refusal of a channel's message. The failure's texts
-// say the rest.
+// adviceOn returns the advice for a refusal of a channel's message. The texts of the
+// failure contain everything else.
 func adviceOn(r *desk.Refusal, channel desk.ID) desk.Advice {
 	switch {
 	case r.StaleTemplate:
@@ -220,11 +221,11 @@ func adviceOn(r *desk.Refusal, channel desk.ID) desk.Advice {
 	return desk.Advice{Kind: desk.SeeDetails}
 }
 
-// unsure are codes that the provider may return although it accepted the message.
+// unsure has the codes that the provider may return although it accepted the message.
 var unsure = map[int]bool{1: true, 2: true, 131000: true}
 
-// refusedAnyway are codes that mean that the message was not accepted, although their
-// HTTP status means a failure of the server.
+// refusedAnyway has the codes which mean that the message was not accepted, although
+// their HTTP status means a failure of the server.
 var refusedAnyway = map[int]bool{131016: true, 131045: true, 131057: true, 133000: true, 133004: true}
 
 // outcome returns the result that a response proves, and the response's error, if any.
@@ -255,8 +256,8 @@ func outcome(a answer, now time.Time) (provider.Receipt, *graphError, error) {
 	return provider.Receipt{}, e, e.refusal()
 }
 
-// edgeRefusals are the statuses with which a server in front of the API, such as a
-// proxy, refuses a request, with their classes.
+// edgeRefusals has the statuses with which a server in front of the API, such as a proxy,
+// refuses a request. Each has its class.
 var edgeRefusals = map[int]class{
 	http.StatusBadRequest: form, http.StatusUnauthorized: account, http.StatusForbidden: account, http.StatusNotFound: account,
 	http.StatusMethodNotAllowed: account, http.StatusRequestEntityTooLarge: form, http.StatusUnsupportedMediaType: form,

@@ -33,10 +33,10 @@ func dispatch(base string) provider.Dispatch {
 	}
 }
 
-// says replaces the template by a text.
+// says changes a dispatch to one with a text instead of the template.
 func says(d *provider.Dispatch, text string) { d.Template, d.Text = nil, text }
 
-// gives replaces the template by a file.
+// gives changes a dispatch to one with a file instead of the template.
 func gives(d *provider.Dispatch, f provider.SentFile) { d.Template, d.File = nil, &f }
 
 func text(part desk.Part, parameters ...desk.Parameter) desk.Component {
@@ -137,7 +137,8 @@ func fails(status, code int) http.HandlerFunc {
 	return answers(status, string(body))
 }
 
-// hijacks takes over the connection, before or after the request is read.
+// hijacks returns a handler that takes over the connection and passes it to do. If read
+// is set, it reads the request first.
 func hijacks(read bool, do func(*net.TCPConn)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if read {
@@ -459,7 +460,7 @@ func TestSend_tls(t *testing.T) {
 	}
 }
 
-// TestLimits: no bucket allows places further ahead than the app takes them.
+// TestLimits: no bucket allows places further ahead than desk.LongestBucket.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int{0, 1, 1000} {

@@ -16,7 +16,8 @@ import (
 	"parley/whatsapp/whatsapptest"
 )
 
-// A line is the provider connected to a simulator, whose callbacks it reads.
+// A line is a provider that is connected to a simulator. It reads the simulator's
+// callbacks.
 type line struct {
 	*whatsapp.Provider
 	*whatsapptest.Simulator
@@ -46,8 +47,8 @@ func newLine(t *testing.T, set whatsapptest.Settings) *line {
 	return l
 }
 
-// all waits for callbacks that are being posted, and returns all updates since the last
-// call.
+// all returns all updates since the last call. It first waits for callbacks that are
+// being posted.
 func (l *line) all(t *testing.T) []provider.Update {
 	t.Helper()
 	if err := l.Settle(t.Context()); err != nil {

@@ -58,8 +58,9 @@ func (p *Provider) Templates(ctx context.Context, at provider.Access) ([]desk.Te
 
 var errTooLarge = errors.New("there are more templates than a channel may have")
 
-// pages reads a list of the business account, page by page. The last page is the one that
-// names no next page. Other pages may be empty, too.
+// pages calls element for each element of a list of the business account. It reads the
+// list page by page. The last page is the one without a next page. A page before it may
+// be empty.
 func (p *Provider) pages(ctx context.Context, at provider.Access, edge, fields string, element func(json.RawMessage) error) error {
 	query := url.Values{"fields": {fields}, "limit": {strconv.Itoa(pageSize)}}
 	seen := map[string]bool{}
@@ -141,7 +142,8 @@ func (e *graphError) Error() string {
 	return fmt.Sprintf("whatsapp: code %d, subcode %d, trace %q", e.code, e.subcode, e.Trace)
 }
 
-// plain turns an error of get into one that says what could not be done, and what to do.
+// plain turns an error of get into an error that says which step failed, and how to
+// continue.
 func plain(err error, what string) *desk.Error {
 	var e *graphError
 	var f *failure

@@ -131,8 +131,9 @@ func TestTemplates_tooManyPages(t *testing.T) {
 	}
 }
 
-// TestTemplates_tooMany: ten thousand templates are read, and one more is refused. A server
-// is not asked for more than that, and of very many small ones on a page few are read.
+// TestTemplates_tooMany: ten thousand templates are read, and one more is refused. After
+// that, the server is asked for no further page. Of a page with very many small
+// templates, only a few are read.
 func TestTemplates_tooMany(t *testing.T) {
 	t.Parallel()
 	serving := func(page func(n int) string) (calls int, list []desk.TemplateSource, objects uint64, err error) {
@@ -175,14 +176,14 @@ func TestTemplates_tooMany(t *testing.T) {
 		if list != nil || !desk.IsType(err, desk.InvalidRequest) || !strings.Contains(err.Error(), "at most 10000 templates") || calls != c.pages {
 			t.Errorf("%s: %d templates of %d pages, %v", c.name, len(list), calls, err)
 		}
-		if objects > 2_000_000 { // of other tests, too
+		if objects > 2_000_000 { // this count also includes objects of tests that run at the same time
 			t.Errorf("%s: %d objects were made", c.name, objects)
 		}
 	}
 }
 
-// TestTemplates_allowance: when the hour's allowance runs short, pages come slower, and
-// nobody waits who has gone.
+// TestTemplates_allowance: when little of the hourly call limit is left, the provider
+// waits between two pages. If the caller leaves meanwhile, the wait ends.
 func TestTemplates_allowance(t *testing.T) {
 	t.Parallel()
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -8,7 +8,7 @@
 //	account.go    checking an account, its limits, and its callback URL
 //	check.go      the problems of a channel; subscribing to callbacks
 //	callback.go   signatures, and reading a callback
-//	inbound.go    inbound messages, and those typed in the phone app
+//	inbound.go    inbound messages, and messages typed in the phone app
 //
 // A Provider keeps only connections between calls, and is safe for concurrent use. Its
 // errors, refusals and log lines contain no tokens, phone numbers or message texts.
@@ -62,7 +62,7 @@ func New(c Config) *Provider {
 	}
 }
 
-// clients make the requests to the API, and those for files.
+// A clients has one HTTP client for the API and another one for files.
 type clients struct{ api, files *http.Client }
 
 // clients returns the clients that a channel must use.

@@ -62,7 +62,8 @@ func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLi
 	return link, settings, nil
 }
 
-// unlessGone turns NotFound into nil: the workspace was deleted between two reads.
+// unlessGone returns err, or nil for NotFound: the workspace was deleted between two
+// reads.
 func unlessGone(err error) error {
 	if desk.IsType(err, desk.NotFound) {
 		return nil
@@ -76,7 +77,7 @@ func readLoginLink(row pgx.Row) (*store.LoginLink, error) {
 	return &l, err
 }
 
-// MembersByEmail returns the members of all workspaces who have an e-mail.
+// MembersByEmail returns the members of all workspaces who have this e-mail.
 func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []store.MemberAccess, err error) {
 	from, to := stored.EmailRange(canonical)
 	err = s.read(ctx, func(p *pipe) error {
@@ -134,7 +135,8 @@ func (s *Store) LastSeen(ctx context.Context, ws desk.ID) (seen map[desk.ID]desk
 	return seen, err
 }
 
-// Held counts the contacts of a member and their open conversations, each up to most.
+// Held returns how many contacts a member owns, and how many open conversations the
+// member holds. Neither number is counted beyond most.
 func (s *Store) Held(ctx context.Context, ws, member desk.ID, most int) (contacts, conversations int, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		p.each(func(row pgx.Row) error { return row.Scan(&contacts, &conversations) }, heldQuery, uuid(ws), uuid(member), most)
@@ -160,8 +162,8 @@ func dropListed(kind, table, where string) string {
 
 const theirs = `workspace_id = $1 AND member_id = $2`
 
-// putAccess stores the changes of a member that are not in the member's record. old is
-// nil for a new member.
+// putAccess stores the data of a member that is not in the member's record. old is nil
+// for a new member.
 func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
 	if old != nil && stored.EmailRef(old) != stored.EmailRef(m) {
 		leave(p, stored.Email, stored.EmailRef(old))

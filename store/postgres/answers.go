@@ -119,7 +119,7 @@ func (s *Store) TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest ti
 			return err
 		}
 		now := t.Now()
-		for _, due := range [][2]desk.Time{{math.MinInt64, now}, {now + desk.Time(longest.Milliseconds()) + 1, math.MaxInt64}} { // the second: the clock was set back
+		for _, due := range [][2]desk.Time{{math.MinInt64, now}, {now + desk.Time(longest.Milliseconds()) + 1, math.MaxInt64}} { // the second range: the clock was set back
 			if job, err = one(t.pipe, "take automatic reply", readAutoReply, takeAutoReplyQuery,
 				uuid(ws), int64(due[0]), int64(due[1]), int64(now)+lease.Milliseconds()); err != nil || job != nil {
 				return err

@@ -23,7 +23,8 @@ func readAttempt(row pgx.Row) (*desk.Attempt, error) {
 	return &a, err
 }
 
-// unsettled must be written in a query exactly as in the index attempts_unsettled.
+// unsettled is the condition of the index attempts_unsettled. A query must contain it in
+// exactly the same words.
 const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
@@ -77,9 +78,8 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts in a phase before the given one, newest first,
-// and the id before which the list continues. Settled attempts have no index by phase,
-// so they are searched for.
+// Attempts returns a page of attempts (see store.Attempts). Settled attempts have no
+// index by phase, so they are searched for.
 func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
 	if before == nil {
 		before = &lastID
@@ -152,8 +152,8 @@ func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int)
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
-// although their lease ended more than margin milliseconds ago, or ends later than any
-// lease can.
+// although their lease ended more than margin milliseconds ago. It also returns those
+// whose lease ends later than any lease can.
 func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []store.LapsedAttempt, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		found, err = all(p, "lapsed attempts", func(row pgx.Row) (a store.LapsedAttempt, err error) {
@@ -171,9 +171,9 @@ const forgetAttemptsQuery = `WITH forgotten AS (
 	keys AS (DELETE FROM send_keys k USING forgotten f WHERE k.workspace_id = $1 AND k.key = f.key AND k.attempt_id = f.id)
 	DELETE FROM attempts a USING forgotten f WHERE a.workspace_id = $1 AND a.id = f.id`
 
-// ForgetAttempts deletes up to limit attempts of a workspace that have been settled for
-// this many hours of the counter, and the keys that they still hold. It returns how many
-// attempts it deleted.
+// ForgetAttempts deletes up to limit attempts of a workspace that were settled at least
+// this many hours ago, by the counter of hours. It also deletes the keys that these
+// attempts still hold. It returns the number of deleted attempts.
 func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
 	tag, err := s.exec(ctx, "forget attempts", forgetAttemptsQuery, uuid(ws), hours, limit)
 	return int(tag.RowsAffected()), err

@@ -17,11 +17,12 @@ const (
 	putCallbackPeopleQuery = `INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT $1, u.value, $2, $3 FROM unnest($4::text[]) u (value)
 	WHERE EXISTS (SELECT FROM callbacks WHERE workspace_id = $1 AND received_at = $2 AND id = $3) ON CONFLICT DO NOTHING`
 	newestCallbackQuery = `SELECT ` + newestCallback + ` FROM (SELECT $1::uuid AS workspace_id, $2::uuid AS id) c`
-	// newestCallback selects the time of the newest callback of a channel c, even if it
-	// was deleted.
+	// newestCallback is an expression for the time of the newest callback of a channel c,
+	// even if the callback was deleted.
 	newestCallback = `greatest((SELECT received_at FROM callbacks WHERE workspace_id = c.workspace_id AND channel_id = c.id ORDER BY received_at DESC LIMIT 1),
 		(SELECT called_at FROM channel_signs WHERE workspace_id = c.workspace_id AND channel_id = c.id), 0)`
-	// noteCalls stores for each channel the time of the newest callback in gone.
+	// noteCalls stores for each channel the time of the newest of the callbacks that are
+	// being deleted (gone).
 	noteCalls = `INSERT INTO channel_signs (workspace_id, channel_id, called_at)
 		SELECT $1, channel_id, max(received_at) FROM gone GROUP BY channel_id ORDER BY channel_id
 		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET called_at = greatest(channel_signs.called_at, excluded.called_at)`
@@ -65,8 +66,8 @@ func (s *Store) NewestCallback(ctx context.Context, ws, channel desk.ID) (at des
 	return at, err
 }
 
-// A separate statement deletes the rows of people. So it sees the rows that were stored
-// before the callbacks were locked.
+// A separate statement deletes the rows of people, so that it sees the rows that were
+// stored before the callbacks were locked.
 const (
 	outdatedCallbacksQuery = `SELECT received_at, id FROM callbacks w WHERE workspace_id = $1 AND received_at < ` + statementNow + ` - $2::bigint
 		AND NOT EXISTS (SELECT FROM inbound_items WHERE workspace_id = $1 AND received_at > 0 AND received_at = w.received_at AND id = w.id)
@@ -79,8 +80,8 @@ const (
 )
 
 // ForgetCallbacks deletes up to limit processed callbacks of a workspace that are older
-// than age, the oldest first, with the list of the people they name. It skips a callback
-// that is being processed.
+// than age, the oldest first. With each callback it deletes the list of the people whom
+// the callback names. It skips a callback that is being processed.
 func (s *Store) ForgetCallbacks(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
 	err = s.write(ctx, ws, false, func(t *tx) error {
 		var at []int64
@@ -102,8 +103,8 @@ func (s *Store) ForgetCallbacks(ctx context.Context, ws desk.ID, age time.Durati
 	return n, err
 }
 
-// Callbacks and statuses are looked up by the person. OFFSET 0 leaves the planner no
-// other way (see wantedContacts).
+// Callbacks and statuses are looked up by the person whom they name. OFFSET 0 leaves the
+// planner no other way (see wantedContacts).
 const (
 	toldCallbacks = `(SELECT DISTINCT p.received_at, p.id FROM unnest($2::text[]) u (value) CROSS JOIN LATERAL
 			(SELECT received_at, id FROM callback_people WHERE workspace_id = $1 AND value = u.value OFFSET 0) p ORDER BY 1, 2) p CROSS JOIN LATERAL

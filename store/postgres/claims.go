@@ -81,10 +81,11 @@ func makeClaims(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger
 
 const setRules = `INSERT INTO claim_rules (one, rules) VALUES (1, $1) ON CONFLICT (one) DO UPDATE SET rules = excluded.rules`
 
-// fence makes every server that runs with other rules stop writing: with the new version
-// of its settings it reads the rules. Each transaction reads the version from
-// workspaces first, so the lock of that table waits for those under way. It is held for
-// a moment only; during the rebuild, such a server still answers reads.
+// fence makes every server with other rules stop writing. It raises the version of all
+// settings, so that the servers read the rules again. Each transaction first reads the
+// version from the table workspaces. So fence locks this table, and thus waits for the
+// transactions that are under way. It holds the lock only for a moment: during the
+// rebuild, such a server still answers reads.
 func fence(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger) error {
 	return step(ctx, c, log, func(tx pgx.Tx) error {
 		for _, statement := range []string{
@@ -135,8 +136,9 @@ func claimAll(ctx context.Context, tx pgx.Tx) (contacts int, err error) {
 	}
 }
 
-// foldMembers sets the form by which members' e-mails are unique. If members share a
-// form, the first one gets it, and the others get the form with their ids.
+// foldMembers stores for each member the form of the e-mail that must be unique. If
+// several members have the same form, the first one gets it, and each of the others gets
+// this form followed by its own id.
 func foldMembers(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT workspace_id, id, email FROM members ORDER BY workspace_id, id`)
 	if err != nil {
@@ -156,7 +158,8 @@ func foldMembers(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM directory WHERE kind = $1`, stored.Email); err != nil {
 		return err
 	}
-	// While the forms are set, no form may be in use by another member.
+	// At first, each member gets a form that no other member can have. Otherwise a new form
+	// could be equal to the old form of another member.
 	if _, err := tx.Exec(ctx, `UPDATE members SET email_folded = id::text`); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ const (
 	thisHour = `(SELECT hour FROM uptime WHERE one = 1)`
 )
 
-// Clock returns the database's clock, and its counter of hours.
+// Clock returns the time of the database's clock, and the database's counter of hours.
 func (s *Store) Clock(ctx context.Context) (now desk.Time, hour int64, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		hour, err = one(p, "clock", func(row pgx.Row) (hour int64, err error) {
@@ -30,7 +30,7 @@ func (s *Store) Clock(ctx context.Context) (now desk.Time, hour int64, err error
 	return now, hour, err
 }
 
-// RaiseHour raises the counter of hours by one, if it still has the value seen.
+// RaiseHour adds one to the counter of hours, if the counter is still equal to seen.
 func (s *Store) RaiseHour(ctx context.Context, seen int64) error {
 	_, err := s.exec(ctx, "raise the hour", `UPDATE uptime SET hour = hour + 1 WHERE one = 1 AND hour = $1`, seen)
 	return err

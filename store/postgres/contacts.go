@@ -40,7 +40,7 @@ func readContact(row pgx.Row, more ...any) (*contactRow, error) {
 
 func readOneContact(row pgx.Row) (*contactRow, error) { return readContact(row) }
 
-// of resolves the owner.
+// of returns the contact, with its owner resolved by these settings.
 func (c *contactRow) of(settings *desk.Settings) *desk.Contact {
 	c.Owner = settings.Member(c.owner)
 	return &c.Contact
@@ -69,11 +69,11 @@ func (s *Store) Contact(ctx context.Context, ws, id desk.ID) (contact *desk.Cont
 // contactsQuery returns the query of the list with its arguments. There are few
 // variants, so each is prepared once on a connection.
 //
-// The query must leave the planner only one index. By the statistics, an owner may have
-// every contact, and then the list of all contacts would seem to cost as much. So if an
-// owner is given, the order begins with the owner. The owner is also a range of one
-// value instead of a constant: for a constant, PostgreSQL knows that it does not change
-// the order.
+// The query must leave the planner only one index. By the statistics, one owner may have
+// every contact. Then reading the list of all contacts would seem to cost no more than
+// reading the owner's. So if an owner is given, the order begins with the owner. The
+// owner is also a range of one value instead of a constant: PostgreSQL knows that a
+// constant does not change the order.
 func contactsQuery(ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (string, []any) {
 	args := []any{uuid(ws), int64(after.UpdatedAt), uuid(after.ID), int64(f.UpdatedSince), limit + 1}
 	bind := func(v any) int { args = append(args, v); return len(args) }
@@ -105,8 +105,7 @@ func newestContactsQuery(ws, owner desk.ID, before desk.ContactPlace, limit int)
 		`) c JOIN workspaces w ON w.id = $1 ORDER BY c.updated_at DESC, c.id DESC`, args
 }
 
-// NewestContacts returns up to limit contacts that come before the given position, newest
-// change first, and the position before which the list continues.
+// NewestContacts returns a page of contacts, newest change first (see store.Contacts).
 func (s *Store) NewestContacts(ctx context.Context, ws, owner desk.ID, before *desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error) {
 	if before == nil {
 		before = &desk.ContactPlace{UpdatedAt: endOfTime, ID: lastID}
@@ -115,16 +114,16 @@ func (s *Store) NewestContacts(ctx context.Context, ws, owner desk.ID, before *d
 	return s.contactPage(ctx, ws, limit, query, args)
 }
 
-// upToPage limits a query's rows to those of a page, and adds how many rows there were.
-// The rows have a column bytes with their size. So the server need not send further
-// rows, or read their large values.
+// upToPage returns the query with its rows limited to those of a page, and with the
+// number of all rows as a further column. The query must have a column bytes with the
+// size of each row. So the server need not send the other rows, or read their large
+// values.
 func upToPage(query, order string) string {
 	return `SELECT * FROM (SELECT *, sum(bytes) OVER (ORDER BY ` + order + `) - bytes AS before, count(*) OVER () AS there
 		FROM (` + query + `) q) q WHERE before < ` + strconv.Itoa(desk.MaxPage)
 }
 
-// Contacts returns up to limit contacts that match the filter and come after the given
-// position, in export order, and the position after which the list continues.
+// Contacts returns a page of contacts (see store.Contacts).
 func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) ([]*desk.Contact, *desk.ContactPlace, error) {
 	query, args := contactsQuery(ws, f, after, limit)
 	return s.contactPage(ctx, ws, limit, query, args)
@@ -188,9 +187,9 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 	})
 }
 
-// FlushesAbreast is 2: while the database works on one group, parley works on the other.
-// A third flush would only make the groups smaller, because commits with events run one
-// after the other.
+// FlushesAbreast returns 2: while the database works on one group, parley works on the
+// other. A third flush would only make the groups smaller, because commits with events
+// run one after the other.
 func (s *Store) FlushesAbreast() int { return 2 }
 
 // Book loads the contacts of a look-up. It stores nothing, so the settings may be
@@ -208,7 +207,7 @@ func (s *Store) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (book *desk
 	return book, err
 }
 
-// A claimed names contacts, by the identities that they hold and by id.
+// A claimed names contacts by the identities that they hold, and by their ids.
 type claimed struct {
 	kinds, values []string
 	ids           pgtype.FlatArray[uuid]
@@ -265,11 +264,11 @@ const (
 type load struct {
 	contacts []*contactRow
 	bytes    int
-	full     bool // the contacts are more than most bytes
+	full     bool // the contacts have more bytes than most
 }
 
 // putLoad queues one query that loads all named contacts. Once the contacts have more
-// than most bytes (0: no limit), the rest is not kept.
+// bytes than most (0: no limit), it does not keep the rest.
 func putLoad(p *pipe, ws desk.ID, w claimed, most int) *load {
 	l := &load{}
 	p.each(func(row pgx.Row) error {

@@ -24,7 +24,7 @@ const chunkBytes = 1 << 20
 // A draft is content that is being written to rows.
 type draft struct {
 	s      *Store
-	ctx    context.Context // of the writer
+	ctx    context.Context // the context of the writer
 	ws, id desk.ID
 	n      int64  // chunks that are stored so far
 	buf    []byte // the next chunk
@@ -76,8 +76,8 @@ const (
 	putChunkQuery = `INSERT INTO media_chunks (workspace_id, chunks, n, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 )
 
-// flush stores a chunk. Until the content is kept, the draft has a row, which allows
-// DropDrafts to delete it.
+// flush stores a chunk. Until the content is kept, the draft has a row in the database,
+// so that DropDrafts can delete the draft.
 func (d *draft) flush() error {
 	if err := d.ctx.Err(); err != nil {
 		return stored.Unavailable(err)
@@ -111,7 +111,7 @@ const (
 )
 
 // keepContent stores the row of content, or pins the row that exists, and returns where
-// the content is. New content counts for the workspace.
+// the content is. The size of new content is added to the bytes of the workspace.
 func keepContent(t *tx, sum []byte, size int64, chunks any, most int64) (at desk.ID, err error) {
 	there := false
 	place := func(row pgx.Row) error {
@@ -155,9 +155,10 @@ func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) 
 	return n, err
 }
 
-// CountMedia counts the bytes anew. It first locks the row of the count. A transaction
-// that stores or deletes content changes this row last. So its content is either in the
-// sum already, or counted after it.
+// CountMedia counts the bytes again, from the stored content. It first locks the row with
+// the count. Every transaction that stores or deletes content changes this row last. So
+// such a transaction either commits before CountMedia counts, or changes the count
+// afterwards.
 func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
 	return s.write(ctx, ws, false, func(t *tx) error {
 		if err := t.open("begin"); err != nil {
@@ -173,8 +174,8 @@ func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
 	})
 }
 
-// Room returns the room in the file system of the directory, if the content is in a
-// directory.
+// Room returns how many bytes are free in the file system of the directory, and the total
+// size of the file system. It needs content in a directory.
 func (s *Store) Room() (free, total int64, known bool, err error) {
 	if s.files == nil {
 		return 0, 0, false, nil
@@ -280,7 +281,7 @@ func (s *Store) OpenContent(ctx context.Context, ws desk.ID, sum []byte) (io.Rea
 // A content reads chunks, one at a time.
 type content struct {
 	s        *Store
-	ctx      context.Context // of the reader
+	ctx      context.Context // the context of the reader
 	ws, id   desk.ID
 	size, at int64
 	n        int64  // the number of the chunk in buf
@@ -402,8 +403,9 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 	return n, cmp.Or(err, stuck)
 }
 
-// dropContents returns where the files are that were set aside, and as stuck why one could
-// not be; its content stays unused.
+// dropContents deletes contents, and returns the paths of the files that it has set
+// aside. If a file could not be set aside, stuck is the error, and the content of this
+// file stays marked as unused.
 func dropContents(t *tx, void int64, sums [][]byte) (aside []string, stuck, err error) {
 	places, sizes := map[string]desk.ID{}, map[string]int64{}
 	var locked [][]byte

@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Lists that begin with the newest record start before this position.
+// endOfTime is later than every record. Lists that begin with the newest record start
+// before it.
 const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
@@ -50,17 +51,18 @@ func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.C
 }
 
 // fewConversations is the greatest number of a contact's conversations that are sorted
-// for a page. If the contact has more, the workspace's list is read instead. An index
-// for the lists of contacts would have to be written with every message.
+// for a page. If the contact has more, the workspace's list is read instead. There is no
+// index for the lists of contacts, because it would have to be written with every
+// message.
 const fewConversations = 500
 
 const conversationCountQuery = `SELECT count(*) FROM
 	(SELECT FROM conversations WHERE workspace_id = $1 AND contact_id = $2 LIMIT $3) v`
 
-// conversationsQuery returns the query of the list with its arguments. few tells that
-// the filter's contact has few conversations. If some filters have no index, the query
-// is a walk: it reads a limited number of conversations and checks the filters. If there
-// are more to read, its last row is the last conversation that it has read, with an
+// conversationsQuery returns the query of the list with its arguments. few tells that the
+// filter's contact has few conversations. If some filters have no index, the query is a
+// walk: it reads a limited number of conversations and checks the filters. If it has not
+// read all conversations, its last row is the last conversation that it has read, with an
 // empty status.
 //
 // The query must leave the planner only one index (see contactsQuery).
@@ -119,9 +121,9 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 			SELECT * FROM found WHERE (last_message_at, created_at, id) < ($2, $3, $4)` + filters + order + ` LIMIT $5`, args
 	}
 	of := func(status, most string) string {
-		// The equations end the scan: with the comparison of rows alone, PostgreSQL would
-		// read on to the last conversation of any status. The first comparison is for the
-		// planner.
+		// The planner chooses the index by the first comparison. The equations let the scan
+		// end: with only this comparison, PostgreSQL would read on to the last conversation
+		// of any status.
 		held := func(column, value string) string {
 			return from + ` AND (` + column + `, status, last_message_at, created_at, id) < (` + value + `, ` + status + `, $2, $3, $4)
 			AND ` + column + ` = ` + value + ` AND status = ` + status + ` AND (last_message_at, created_at, id) < ($2, $3, $4)
@@ -164,8 +166,7 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 			WHERE (SELECT count(*) FROM looked) = ` + looked + reverse + ` LIMIT 1)`, args
 }
 
-// Conversations returns up to limit conversations that match the filter and come after
-// the given position, newest first, and the position after which the list continues.
+// Conversations returns a page of conversations (see store.Conversations).
 func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
 	if after == nil {
 		after = f.Start()
@@ -196,8 +197,9 @@ func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.Conversati
 }
 
 // conversationCountsQuery counts open conversations of all channels, or of one. Some
-// counts have no index: in one channel, the member's and the unassigned ones;
-// everywhere, the member's waiting ones. For these, only a bounded number of rows is
+// counts have no index. In one channel, these are the counts of the member's
+// conversations and of the unassigned ones. In all channels, it is the count of the
+// member's waiting conversations. For these counts, only a bounded number of rows is
 // looked at. Each part is ordered so that only one index fits (see contactsQuery).
 func conversationCountsQuery(ws, member, channel desk.ID) (string, []any) {
 	args := []any{uuid(ws), orNull(member), string(desk.StatusOpen), desk.MaxCount, desk.MaxMemberLooked}
@@ -368,8 +370,7 @@ var messagesQuery = `SELECT ` + messageColumns + `, there FROM (` + upToPage(`SE
 	WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) < ($3, $4) ORDER BY ts DESC, id DESC LIMIT $5`, `ts DESC, id DESC`) + `) m
 	ORDER BY ts DESC, id DESC`
 
-// Messages returns up to limit messages of a conversation that come after the given
-// position, newest first, and the position after which the list continues.
+// Messages returns a page of the messages of a conversation (see store.Conversations).
 func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) (found []*desk.Message, next *desk.MessagePlace, err error) {
 	if after == nil {
 		after = &desk.MessagePlace{TS: endOfTime, ID: lastID}
@@ -448,7 +449,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	if m.Direction == desk.Inbound { // replacing a stored message does not change unread and attempt_id
 		unread = 1
 	}
-	if !m.Media.IsZero() { // an erasure either waits for this message and sees it, or is waited for
+	if !m.Media.IsZero() { // an erasure waits for this message and then sees it, or this message waits for the erasure
 		p.put(`SELECT FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE`, uuid(ws), uuid(m.Media))
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
@@ -506,8 +507,8 @@ func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) 
 }
 
 // eraseConversations deletes the conversations of contacts with all messages and notes.
-// It first locks the conversations, which waits for transactions that write into one of
-// them. So the later statements see everything that these have written.
+// It first locks the conversations, and so waits for transactions that write into them.
+// So the later statements see everything that these transactions have written.
 func eraseConversations(t *tx, contacts pgtype.FlatArray[uuid]) error {
 	const of = ` FROM conversations WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	p, ws := t.pipe, t.ws

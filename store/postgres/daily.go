@@ -30,7 +30,7 @@ func (s *Store) DailyPlace(ctx context.Context, ws desk.ID) (place desk.EventPla
 	return place, err
 }
 
-// Daily returns the counts from a day on.
+// Daily returns the counts of a day and of all later days.
 func (s *Store) Daily(ctx context.Context, ws desk.ID, from int64) (counts []desk.DailyCount, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		counts, err = all(p, "daily counts", func(row pgx.Row) (c desk.DailyCount, err error) {

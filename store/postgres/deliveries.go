@@ -161,8 +161,8 @@ func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (lis
 }
 
 // dropDeliveries deletes the deliveries in gone, with their responses. It names the
-// smallest and the largest id for the sake of plans that were made while there were no
-// deliveries: such a plan compares each delivery of the range with all of gone.
+// smallest and the largest id, because the plan may have been made while there were no
+// deliveries. Such a plan compares each delivery of the range with all of gone.
 const dropDeliveries = `,
 	answers AS (DELETE FROM delivery_responses r USING gone WHERE r.workspace_id = $1 AND r.contact_id = gone.contact_id AND r.delivery_id = gone.id)
 	DELETE FROM deliveries d USING gone WHERE d.workspace_id = $1 AND d.webhook_id = $2 AND d.id = gone.id
@@ -181,7 +181,8 @@ const (
 		WHERE workspace_id = $1 AND webhook_id = $2 AND status = 'pending' AND seq > $3)` + dropDeliveries
 )
 
-// ForgetDeliveries deletes up to limit deliveries of a webhook that are old enough.
+// ForgetDeliveries deletes up to limit old deliveries of a webhook (see
+// store.Deliveries).
 func (s *Store) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (int, error) {
 	tag, err := s.exec(ctx, "forget deliveries", forgetDeliveriesQuery, uuid(ws), uuid(webhook), int64(before), keep, limit)
 	return int(tag.RowsAffected()), err
@@ -189,7 +190,8 @@ func (s *Store) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, befor
 
 const nextDeliveredQuery = `SELECT webhook_id FROM deliveries WHERE workspace_id = $1 AND webhook_id > $2 ORDER BY webhook_id LIMIT 1`
 
-// DeliveredWebhooks steps from one webhook to the next, and skips its deliveries.
+// DeliveredWebhooks lists the webhooks that have deliveries. It goes from one webhook to
+// the next, and does not read all deliveries in between.
 func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list = nil
@@ -233,8 +235,8 @@ func (t *tx) Passed(place desk.EventPlace) (bool, error) {
 		`SELECT `+passedExpr, uuid(t.ws), place.Seq, place.Tag)
 }
 
-// Each of these statements fails if its condition no longer holds. Then nothing that was
-// sent with it is stored.
+// Each of these statements fails if its condition no longer holds. Then everything that
+// was sent together with the statement is not stored either.
 const (
 	stillHeld     = `SELECT 1 / count(*) FROM (SELECT 1 FROM leases WHERE workspace_id = $1 AND task = $2 AND holder = $3 AND calls = $4 FOR SHARE) l`
 	stillSettings = `SELECT 1 / count(*) FROM workspaces WHERE id = $1 AND NOT deleted AND settings_version = $2`
@@ -290,8 +292,8 @@ const (
 
 	putResponse    = `INSERT INTO delivery_responses (workspace_id, contact_id, delivery_id, at, response) `
 	putAnyResponse = ` ON CONFLICT (workspace_id, contact_id, delivery_id, at) DO UPDATE SET response = excluded.response`
-	// This waits for the deletion of the contact, if one is under way. If the contact is
-	// deleted, there is no row.
+	// If the contact is being deleted, this statement waits for the deletion. After the
+	// deletion, it finds no row of the contact.
 	putContactsResponse = putResponse + `SELECT $1, u.id, $3, $4, $5 FROM (SELECT $2::uuid) u (id) CROSS JOIN LATERAL
 		(SELECT` + contactByID + ` FOR KEY SHARE) c` + putAnyResponse
 )

@@ -5,7 +5,7 @@
 //	migrate.go        the schema, in migrations/
 //	write.go          the one way to write: transactions, and when they run again
 //	contacts.go       contacts and identities
-//	claims.go         claims rebuilt after an upgrade, and those that contacts share
+//	claims.go         rebuilding claims after an upgrade, and claims that contacts share
 //	settings.go       workspaces, attributes, members, keys
 //	workspaces.go     deleting a workspace
 //	channels.go       channels and their templates

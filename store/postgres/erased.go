@@ -124,7 +124,8 @@ func (t *tx) queueErased(list []desk.MessageRef, erased *bool) {
 	t.each(func(pgx.Row) error { *erased = true; return nil }, erasedQuery, uuid(t.ws), bytesOf(hashes))
 }
 
-// ForgetErased deletes up to limit hashes of messages that were erased longer ago than age.
+// ForgetErased deletes up to limit hashes of deleted people's messages. It deletes hashes
+// that are older than age.
 func (s *Store) ForgetErased(ctx context.Context, ws desk.ID, age time.Duration, limit int) (int, error) {
 	tag, err := s.exec(ctx, "forget erased messages", dropErasedQuery, uuid(ws), age.Milliseconds(), limit)
 	return int(tag.RowsAffected()), err

@@ -31,8 +31,8 @@ var machineClasses = map[string]bool{
 	"58": true, // the disk, or the system
 }
 
-// errConflict means that another transaction has changed data that this one has read. If
-// every further run fails too, the machine is overloaded.
+// errConflict means that another transaction has changed data that this one has read.
+// Then the transaction runs again. If every run fails, the machine is overloaded.
 var errConflict = errors.New("another transaction came first")
 
 // failed wraps an error with the name of the action. If the error is a fault of the

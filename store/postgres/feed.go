@@ -14,10 +14,10 @@ import (
 )
 
 // The records of a page of events are read in the order of the events, up to the size of
-// a page. The queries that end in Listed are for events that were read before. To save a
-// round trip, those that end in Found contain the scan of the events. The planner can't
-// dissolve a subquery with OFFSET 0, so each record is looked up by its key, whatever
-// number of rows the planner expects.
+// a page. The queries whose names end in Listed are for events that were read before.
+// Those whose names end in Found contain the scan of the events, to save a round trip.
+// The planner can't dissolve a subquery with OFFSET 0, so each record is looked up by its
+// key, whatever number of rows the planner expects.
 const (
 	eventsScan = `(SELECT seq, kind, subject_id, conversation_id, message_ts FROM events WHERE workspace_id = $1 AND seq > $2 AND seq <= $3
 		AND subject_key IS NOT NULL AND kind = ANY($4) ORDER BY seq LIMIT $5) e`
@@ -96,13 +96,13 @@ func (s *Store) Events(ctx context.Context, ws desk.ID, q store.EventQuery, whic
 	return page, err
 }
 
-// eventsAtOnce is Events in one round trip, with settings from memory. If they turn out
-// to be out of date, it returns no page. It reads ahead everything that the page may
-// need. Then stored.ReadFeed makes the page from it, as usual.
+// eventsAtOnce does the work of Events in one round trip, with settings from memory. If
+// the settings turn out to be out of date, it returns no page. It reads ahead everything
+// that the page may need. Then stored.ReadFeed makes the page from this data, as usual.
 func (s *Store) eventsAtOnce(p *pipe, known *desk.Settings, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	types, err := which(known)
 	if err != nil {
-		return nil, nil //nolint:nilerr // the settings that are stored decide
+		return nil, nil //nolint:nilerr // only the stored settings decide
 	}
 	from, upTo, limit := q.After.Seq, q.After.Seq+desk.MaxEventsLooked, q.Limit
 	if q.From == store.AtPlace {
@@ -224,8 +224,8 @@ type records struct {
 	attempts      map[desk.ID]*desk.Attempt
 	files         map[desk.ID]*desk.Media
 
-	// How many contacts and messages the page has, and the numbers of the last ones that
-	// were read.
+	// How many contacts and messages the page has, and the number of the last contact and
+	// of the last message that were read.
 	thereContacts, thereMessages, lastContact, lastMessage int64
 }
 

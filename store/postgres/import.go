@@ -39,7 +39,7 @@ const (
 // An Import fills the database with the content of another one.
 type Import struct {
 	c     *pgxpool.Conn
-	files *stored.Files       // of content; nil: content goes into the database
+	files *stored.Files       // the files of content; nil: content goes into the database
 	types map[string][]uint32 // the types of each table's columns
 }
 
@@ -51,7 +51,7 @@ func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) 
 	if err != nil {
 		return failed("connect", err)
 	}
-	defer func() { // closes the connection, which releases the lock
+	defer func() { // closing the connection releases the lock
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
 		err = errors.Join(err, c.Hijack().Close(closing))
@@ -94,7 +94,7 @@ func takeImportLock(ctx context.Context, c *pgxpool.Conn) error {
 	return failed("lock", err)
 }
 
-// claim marks the database for the import. It fails if the database has another use.
+// claim marks the database for the import. It fails if the database is already in use.
 func (s *Store) claim(ctx context.Context, c *pgxpool.Conn, fingerprint string) error {
 	err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, makeProgress); err != nil {
@@ -134,8 +134,9 @@ func (i *Import) Last(ctx context.Context, t Table) (key []any, err error) {
 	return key, err
 }
 
-// Each calls f with up to limit rows that follow the row with the key after (nil: from
-// the first row), in the order of keys. A value is nil, an int64, a string or a []byte.
+// Each calls f for up to limit rows, one after the other, in the order of keys. They
+// follow the row whose key is after (nil: they begin with the first row). A value is nil,
+// an int64, a string or a []byte.
 func (i *Import) Each(ctx context.Context, t Table, after []any, limit int, f func(row []any)) error {
 	return i.rows(ctx, t, pageQuery(t, after != nil, limit), after, f)
 }

@@ -38,7 +38,7 @@ func TestImport(t *testing.T) {
 		if err := i.Put(t.Context(), eventsTable, want[:7]); err != nil {
 			t.Error(err)
 		}
-		// All or nothing: the last row is stored already.
+		// Put stores all rows or none: the last row is stored already.
 		if err := i.Put(t.Context(), eventsTable, append(slices.Clone(want[7:9]), want[0])); err == nil {
 			t.Error("a row was stored twice")
 		}
@@ -132,8 +132,8 @@ func TestImportSeeks(t *testing.T) {
 	}
 }
 
-// TestEveryTableIsDecided checks each table of the schema. Either the table's key leads
-// with workspace_id, so its rows go when the workspace is deleted, or the test lists the
+// TestEveryTableIsDecided checks each table of the schema. If the table's key begins with
+// workspace_id, its rows are deleted with the workspace. Otherwise the test must list the
 // table with a reason.
 func TestEveryTableIsDecided(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ func readOptOut(row pgx.Row) (*store.OptOut, error) {
 	return &o, err
 }
 
-// OptedOut returns since when holders of numbers have opted out of marketing.
+// OptedOut returns when the holders of numbers opted out of marketing.
 func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]desk.Time, err error) {
 	hashes := make([][]byte, len(numbers))
 	for i := range numbers {
@@ -108,8 +108,9 @@ const (
 	// databaseNow, it can be used to search an index.
 	statementNow = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
 
-	// inboundQuery selects items up to the longest wait from now. farInboundQuery selects
-	// the items after that: their due time is impossible, so they are due too.
+	// inboundQuery selects the items whose due time is at most the longest wait ahead.
+	// farInboundQuery selects the items with a later due time: such a time is impossible,
+	// so these items are due, too.
 	inboundQuery = `SELECT ` + inboundColumns + `, ` + statementNow + ` FROM inbound_items
 	WHERE workspace_id = $1 AND due_at <= ` + statementNow + ` + $2::bigint ORDER BY due_at, id LIMIT $3`
 	farInboundQuery = `SELECT ` + inboundColumns + `, 0 FROM inbound_items
@@ -143,7 +144,7 @@ func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (map[desk
 	return s.due(ctx, "inbound items due", inboundDueQuery, longest)
 }
 
-// due reads workspaces and how many milliseconds each has to wait.
+// due returns the workspaces that a query finds, and how long each of them has to wait.
 func (s *Store) due(ctx context.Context, doing, query string, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		due = map[desk.ID]time.Duration{}
@@ -160,8 +161,8 @@ func (s *Store) due(ctx context.Context, doing, query string, longest time.Durat
 }
 
 // Lease gives a task to the caller for some milliseconds of the database's clock. It
-// returns false while another caller holds a valid lease. A lease that ends later than a
-// new one would is not valid.
+// returns false while another caller holds a valid lease. A lease is not valid if it ends
+// later than a new lease would end.
 func (s *Store) Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (bool, error) {
 	tag, err := s.exec(ctx, "lease", `INSERT INTO leases (workspace_id, task, until) VALUES ($1, $2, `+databaseNow+` + $3)
 		ON CONFLICT (workspace_id, task) DO UPDATE SET until = excluded.until

@@ -54,8 +54,8 @@ type node struct {
 	Plans   []node
 }
 
-// looked counts the table rows that a step and the steps below it have read, and lists
-// how.
+// looked returns how many table rows a step and the steps below it have read, and a list
+// of how they were read.
 func (n node) looked() (rows float64, by []string) {
 	if n.Index != "" || strings.Contains(n.Kind, "Seq Scan") {
 		rows = (n.Rows + n.Removed + n.Recheck) * n.Loops
@@ -203,8 +203,9 @@ func TestListsAreBounded(t *testing.T) {
 				query, args = conversationsQuery(ws, f, place, desk.MaxLimit, false)
 				check(2*page+3, fmt.Sprintf("conversations, deep: %+v", f), query, args)
 			}
-			// The member has few open conversations. The scan must end with them. Further
-			// entries of the index are not in the count of rows, so the test counts blocks.
+			// The member has few open conversations. The scan must end with them. The count
+			// of rows does not include further entries of the index, so the test counts
+			// blocks.
 			query, args := conversationsQuery(ws, desk.ConversationFilter{Status: desk.StatusOpen, Assignee: most}, (desk.ConversationFilter{}).Start(), desk.MaxLimit, false)
 			if _, by, blocks := lookedAt(t, s, query, args); blocks > 30 {
 				t.Errorf("few open conversations of a member: %d blocks are read: %q", blocks, by)
@@ -230,7 +231,7 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			check(fewConversations+1, "conversations of a contact", conversationCountQuery, []any{uuid(ws), uuid(first), fewConversations + 1})
 			check(page, "messages", messagesQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(lastID), page})
-			// One more row: the hour by which attempts age.
+			// One row more is read: the hour by which attempts age.
 			for _, before := range []desk.ID{lastID, {0x7f}} {
 				check(page+1, "attempts", attemptsQuery, []any{uuid(ws), uuid(before), page})
 				check(page+1, "attempts in doubt", inDoubtQuery, []any{uuid(ws), uuid(before), page})
@@ -317,8 +318,8 @@ func TestLookUpsReadKeys(t *testing.T) {
 }
 
 // TestDeliveriesAreFoundByKey: a connection keeps the plan that it made while there were
-// no deliveries. With this plan, deleting some deliveries must read only these, not all
-// deliveries of the webhook for each of them.
+// no deliveries. With this plan, deleting some deliveries must read only these
+// deliveries. It must not read all deliveries of the webhook for each deleted one.
 func TestDeliveriesAreFoundByKey(t *testing.T) {
 	t.Parallel()
 	const stored, limit = desk.MaxDeliveries + 2000, 500

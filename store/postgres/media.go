@@ -215,7 +215,7 @@ func number(b bool) int64 {
 
 const attachedQuery = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = $1 AND id = ANY ($2::uuid[])`
 
-// attach adds the files' records to messages, with one query for all messages.
+// attach adds to each message the record of its file, with one query for all messages.
 func attach(p *pipe, ws desk.ID, messages []*desk.Message) error {
 	ids := pgtype.FlatArray[uuid]{}
 	for _, m := range messages {

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestMigrationsAreFrozen fails if a migration that installations have run is edited:
-// they would never run the edited one.
+// TestMigrationsAreFrozen fails if a released migration is edited: installations that
+// have run it would never run the edited text.
 func TestMigrationsAreFrozen(t *testing.T) {
 	t.Parallel()
 	storetest.Frozen(t, migrations, map[string]string{
@@ -111,9 +111,10 @@ func TestMigrateBesideWriters(t *testing.T) {
 	}
 }
 
-// TestMigrateBesideDump: while a transaction reads a table for long, as pg_dump does, a server
-// that has to change the table starts later, and does not make the running ones wait for the
-// transaction. The tables are those that a migration, the fence and the rebuilding of claims lock.
+// TestMigrateBesideDump: a transaction such as that of pg_dump reads a table for a long
+// time. A starting server that must change this table waits for the transaction, but the
+// running servers can still read the table. The test does this with each table that a
+// migration, the fence or the rebuilding of claims locks.
 func TestMigrateBesideDump(t *testing.T) {
 	t.Parallel()
 	for _, table := range []string{"messages", "workspaces", "claims"} {

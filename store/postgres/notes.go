@@ -20,8 +20,7 @@ const (
 	notesQuery = `SELECT ` + noteColumns + ` FROM notes WHERE workspace_id = $1 AND conversation_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
 )
 
-// Notes returns up to limit notes of a conversation before the given one, newest first,
-// and the id before which the list continues.
+// Notes returns a page of the notes of a conversation (see store.Conversations).
 func (s *Store) Notes(ctx context.Context, ws, conversation desk.ID, before *desk.ID, limit int) (list []*desk.Note, next *desk.ID, err error) {
 	if before == nil {
 		before = &lastID

@@ -22,11 +22,12 @@ import (
 // another limit.
 const connectTimeout = 5 * time.Second
 
-// idleBound is how long a session may be idle in a transaction. After that, the server
-// ends it. Between two statements, a healthy process needs far less time.
+// idleBound is how long a session may be idle in a transaction. After this time, the
+// server ends the session. A healthy process needs far less time between two statements.
 const idleBound = "5s"
 
-// longIdle is the bound for upgrades and imports. No request waits for them.
+// longIdle replaces idleBound for upgrades and imports, because no request waits for
+// them.
 const longIdle = "30s"
 
 const idleParameter = "idle_in_transaction_session_timeout"
@@ -64,7 +65,7 @@ type Store struct {
 	pool *pgxpool.Pool
 	key  []byte // the key of the hashes of erased messages
 
-	files  *stored.Files // of content; nil: content is in the database
+	files  *stored.Files // the files of content; nil: content is in the database
 	chunks chan struct{} // has an element for each chunk of content that is being stored
 
 	shares shares

@@ -30,9 +30,9 @@ const (
 		AND (until_us <= ` + databaseMicros + ` OR until_us > ` + databaseMicros + ` + $2::bigint) FOR UPDATE SKIP LOCKED) l WHERE p.ctid = l.place`
 )
 
-// Pace takes one place in each of the buckets, if no bucket makes the caller wait longer
-// than most. It returns how long to wait before going on. Otherwise it takes no place;
-// new buckets then have no places taken.
+// Pace takes one place in each of the buckets, and returns how long the caller must wait
+// before it goes on. If this wait would be longer than most, it takes no place; new
+// buckets then have no places taken.
 func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
 	buckets = slices.SortedFunc(slices.Values(buckets), func(a, b desk.Bucket) int { return strings.Compare(a.Name, b.Name) })
 	n := len(buckets)
@@ -48,8 +48,9 @@ func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, mos
 	return time.Duration(longest) * time.Microsecond, err == nil && longest <= most.Microseconds(), err
 }
 
-// ForgetPace deletes the buckets of a workspace whose places have all passed, or are
-// further ahead than longest, which is impossible.
+// ForgetPace deletes the buckets of a workspace whose places are all in the past. It also
+// deletes buckets with places further ahead than longest, because such places are
+// impossible.
 func (s *Store) ForgetPace(ctx context.Context, ws desk.ID, longest time.Duration) error {
 	_, err := s.exec(ctx, "forget pace", forgetPaceQuery, uuid(ws), longest.Microseconds())
 	return err

@@ -20,7 +20,7 @@ const (
 	readTries = 3
 )
 
-// read runs f, which must only read, on a connection. f may run again.
+// read runs f on a connection. f must only read, and it may run again.
 func (s *Store) read(ctx context.Context, f func(*pipe) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
@@ -73,7 +73,7 @@ func (p *pipe) send(doing string) error {
 	return failed(doing, p.fail)
 }
 
-// each queues a query. read is called for each row once the rows arrive.
+// each queues a query. When the rows arrive, the callback read is called for each row.
 func (p *pipe) each(read func(pgx.Row) error, query string, args ...any) {
 	p.put(query, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -85,14 +85,14 @@ func (p *pipe) each(read func(pgx.Row) error, query string, args ...any) {
 	})
 }
 
-// one sends a query and returns its only row, read by read, or the zero T if there is
-// none.
+// one sends a query and returns its only row, as the callback read has read it. If there
+// is no row, it returns the zero T.
 func one[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query string, args ...any) (v T, err error) {
 	p.each(func(row pgx.Row) (err error) { v, err = read(row); return err }, query, args...)
 	return v, p.send(doing)
 }
 
-// all sends a query and returns its rows, each read by read.
+// all sends a query and returns its rows, each as the callback read has read it.
 func all[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query string, args ...any) (list []T, err error) {
 	p.each(func(row pgx.Row) error {
 		v, err := read(row)
@@ -114,7 +114,7 @@ func (u uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: u, Va
 
 func (u *uuid) ScanUUID(v pgtype.UUID) error { *u = v.Bytes; return nil }
 
-// into makes an id the target of a scan.
+// into returns a pointer to an id as the target of a scan.
 func into(id *desk.ID) *uuid { return (*uuid)(id) }
 
 // orNull returns an id as a parameter; the zero id is NULL.

@@ -396,7 +396,7 @@ func TestEditsCountOnEveryNode(t *testing.T) {
 	group.Wait()
 }
 
-// TestTransactionsSeeEdits: a transaction decides by the newest settings, even if it
+// TestTransactionsSeeEdits: a transaction decides with the newest settings, even if it
 // began with older settings from memory.
 func TestTransactionsSeeEdits(t *testing.T) {
 	t.Parallel()
@@ -563,8 +563,9 @@ func TestNodesTakeInboundOnce(t *testing.T) {
 	}
 }
 
-// TestVersionsAreNotUsedTwice: a standby that takes over may have missed the last edits,
-// whose versions nodes have in memory.
+// TestVersionsAreNotUsedTwice: a standby that takes over may lack the last edits. Nodes
+// still have settings with the versions of these edits in memory, so the versions must
+// not be used again.
 func TestVersionsAreNotUsedTwice(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -591,9 +592,9 @@ func TestVersionsAreNotUsedTwice(t *testing.T) {
 	}
 }
 
-// TestClaimThatComesLate: a process has lost the connection while its claim was being
-// stored. A transaction that stores the refused attempt in its place waits for the
-// claim.
+// TestClaimThatComesLate: the connection of a process broke while the process was storing
+// a claim. Another transaction stores the refused attempt in its place, but waits for the
+// claim first.
 func TestClaimThatComesLate(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -737,7 +738,8 @@ func TestReadsSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestBlockedIsUnavailable: another transaction does not release its lock.
+// TestBlockedIsUnavailable: while another transaction holds the lock, a write returns
+// Unavailable.
 func TestBlockedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), Config{URL: pgtest.Database(t), MaxConns: 2})
@@ -813,8 +815,8 @@ func waitForLocks(t *testing.T, s *Store, done chan error) error {
 	return nil
 }
 
-// TestCallbackOfADeletedContact: deleting a contact waits for a callback of the contact
-// that is being stored, and then deletes the callback too.
+// TestCallbackOfADeletedContact: while a callback of a contact is being stored, the
+// deletion of the contact waits. Afterwards it also deletes the callback.
 func TestCallbackOfADeletedContact(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -860,9 +862,10 @@ func TestCallbackOfADeletedContact(t *testing.T) {
 	}
 }
 
-// TestNodesKeepPaceTogether: nodes take the same places, and name them in different
-// orders. They do not deadlock, and they never take one place too many, even if old
-// buckets are deleted meanwhile and an edit has the workspace to itself.
+// TestNodesKeepPaceTogether: several nodes take places in the same buckets, and name the
+// buckets in different orders. They do not deadlock, and they never take one place too
+// many. This holds even if old buckets are deleted meanwhile, and an edit has the
+// workspace to itself.
 func TestNodesKeepPaceTogether(t *testing.T) {
 	t.Parallel()
 	stores := openTwo(t)
@@ -903,8 +906,8 @@ func TestNodesKeepPaceTogether(t *testing.T) {
 	}
 }
 
-// TestDraftOfALeaver: if a client disconnects during an upload, nothing of the upload
-// stays.
+// TestDraftOfALeaver: if a client disconnects during an upload, nothing of the upload is
+// kept.
 func TestDraftOfALeaver(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, pgtest.Database(t))

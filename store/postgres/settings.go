@@ -84,8 +84,9 @@ func (s *Store) settingsAt(p *pipe, ws desk.ID, version int64) (*desk.Settings, 
 }
 
 // loadSettings reads a workspace's configuration in one round trip, all of one version.
-// In a transaction, the caller holds the workspace's lock; outside of one, the queries
-// share a snapshot. The rules of identities are read with it (see stored.Rules).
+// In a transaction, the caller holds the workspace's lock. Without a transaction, the
+// queries share a snapshot. loadSettings also reads the rules of identities (see
+// stored.Rules).
 func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	outside := p.c.Conn().PgConn().TxStatus() == 'I'
 	if outside {

@@ -9,10 +9,11 @@ import (
 	"parley/store/internal/stored"
 )
 
-// A workspace whose rows are locked by a process that hangs must not have all connections
-// of the others wait for it. So the transactions on one workspace, also those that store
-// deliveries, have a share of a node's connections; and those that assign by policy, which
-// exclude each other, have one: they queue before they have a connection.
+// A process that hangs may keep rows of a workspace locked. The transactions of other
+// processes that wait for these rows must not take all connections. So all transactions
+// on one workspace together, also those that store deliveries, may have only a share of a
+// node's connections. Transactions that assign by policy exclude each other. Only one of
+// them has a connection; the others wait before they get one.
 
 // shares holds a share for each workspace with running transactions.
 type shares struct {
@@ -28,11 +29,12 @@ type share struct {
 	assigns chan struct{} // has an element while a transaction assigns
 }
 
-// shareOf returns how many of a pool's connections one workspace may use: three
+// shareOf returns how many of a pool's connections one workspace may have: three
 // quarters.
 func shareOf(connections int32) int { return max(1, int(connections)-max(1, int(connections)/4)) }
 
-// use returns the share of a workspace, until done is called.
+// use returns the share of a workspace. The caller must call done when it no longer needs
+// the share.
 func (s *shares) use(ws desk.ID) (v *share, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +58,7 @@ func (s *shares) use(ws desk.ID) (v *share, done func()) {
 // errAssigning means that another transaction of this process assigns in the workspace.
 var errAssigning = errors.New("another transaction assigns")
 
-// takePlace waits until a channel has room, and adds an element.
+// takePlace waits until the channel places has room, and adds an element.
 func takePlace(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// snippetsLock locks a workspace's snippets. If two workspaces share a lock, one only waits.
+	// snippetsLock locks a workspace's snippets. If two workspaces share a lock, the only
+	// effect is that one of them waits.
 	snippetsLock = `SELECT pg_advisory_xact_lock(hashtextextended('snippets' || $1::uuid::text, 0))`
 
 	snippetsQuery = `SELECT shortcut, text, updated_at FROM snippets WHERE workspace_id = $1 ORDER BY shortcut`

@@ -10,23 +10,25 @@ import (
 )
 
 const (
-	// migrationTries is how often a step begins at most. Servers of the release before write
-	// meanwhile, and their transactions lock the same tables in another order, so PostgreSQL
+	// migrationTries limits how often a step begins. Servers of the previous release write
+	// meanwhile. Their transactions lock the same tables in another order, so PostgreSQL
 	// may end the step to resolve a deadlock.
 	migrationTries = 50
 
-	// boundLocks limits how long a step waits for a lock on a table, for example while pg_dump
-	// reads the table. Reads and writes that come later queue behind the step. Between two
-	// tries they go on; those pauses grow from the first to the longest.
+	// boundLocks limits how long a step waits for a lock on a table, for example while
+	// pg_dump reads the table. Later reads and writes of the table queue behind the waiting
+	// step. They go on in the pause between two tries. The first pause is firstLockPause,
+	// and pauses get longer up to longestLockPause.
 	boundLocks       = `SET LOCAL lock_timeout = '2s'`
 	freeLocks        = `SET LOCAL lock_timeout = 0`
 	firstLockPause   = time.Second
 	longestLockPause = 30 * time.Second
 )
 
-// step runs do in a transaction that does not wait long for locks. It begins again after
-// a deadlock, and as often as needed after a wait for a lock. do may send freeLocks once it
-// has all locks on tables.
+// step runs the callback do in a transaction that does not wait long for locks. After a
+// deadlock, it begins again, up to migrationTries times. If it did not get a lock in
+// time, it begins again as often as needed. do may send freeLocks when it has all locks
+// on tables.
 func step(ctx context.Context, c *pgx.Conn, log *slog.Logger, do func(pgx.Tx) error) error {
 	lockPause := firstLockPause
 	for try := 1; ; {

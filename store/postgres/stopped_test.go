@@ -18,9 +18,9 @@ var stoppedWaiters = flag.Int("stopped-waiters", 40, "how many transactions wait
 
 // TestStoppedProcess: a process is stopped in a transaction, as by SIGSTOP, and has
 // locked a workspace's assignment and some rows. Transactions that wait for these locks
-// go on once PostgreSQL has ended its session. Other workspaces do not wait, because the
-// waiting transactions do not have all connections. The stopped process learns that its
-// commit may be lost.
+// go on once PostgreSQL has ended the session of the stopped process. Other workspaces do
+// not wait, because the waiting transactions do not have all connections. The stopped
+// process learns that its commit may be lost.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	for _, assigns := range []bool{true, false} {
@@ -122,8 +122,9 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// TestStoppedProcess_deliveries: a process that is stopped while it has a workspace to itself
-// makes all wait who store deliveries of the workspace, but they do not have all connections.
+// TestStoppedProcess_deliveries: a process is stopped while it has a workspace to itself.
+// Then all callers who store deliveries of the workspace wait, but they do not take all
+// connections: other workspaces do not wait.
 func TestStoppedProcess_deliveries(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -155,7 +156,7 @@ func TestStoppedProcess_deliveries(t *testing.T) {
 			}
 		})
 	}
-	for waits := 0; waits < shareOf(8); { // they have the connections that they may have
+	for waits := 0; waits < shareOf(8); { // until the callers have all connections that one workspace may have
 		check(t, stopped.pool.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits))
 	}

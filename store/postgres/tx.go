@@ -80,8 +80,9 @@ func (t *tx) commit() error {
 	return t.send("commit")
 }
 
-// lost returns the outcome of a transaction whose connection was lost. Nothing is
-// stored, unless its commit was under way; then the outcome is unknown.
+// lost is called after the connection of a transaction was lost. It returns the outcome
+// of the transaction. Nothing is stored, unless its commit was under way; then the
+// outcome is unknown.
 func (t *tx) lost() (again bool, err error) {
 	if t.committing {
 		return false, stored.CommitLost(t.fail)
@@ -119,7 +120,7 @@ func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) er
 	})
 }
 
-// A read locks the rows that it returns until the transaction ends.
+// forUpdate lets a read lock the rows that it returns, until the transaction ends.
 const forUpdate = ` FOR UPDATE`
 
 func (t *tx) Settings() *desk.Settings { return t.settings }
@@ -235,8 +236,9 @@ func (t *tx) Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, e
 	return answered, since, err
 }
 
-// Window locks a window that exists. If it does not exist yet, only one transaction at a
-// time can store it, since each has locked the contact's conversation.
+// Window locks the window, if it exists. If it does not exist yet, only one transaction
+// at a time can store it, because each such transaction has locked the contact's
+// conversation.
 func (t *tx) Window(channel, contact desk.ID) (desk.Window, error) {
 	found, err := one(t.pipe, "window", readWindow, windowQuery+forUpdate, uuid(t.ws), uuid(contact), uuid(channel))
 	if err != nil || found == nil {
@@ -304,8 +306,8 @@ func (t *tx) SetOptOut(number store.NumberHash, o store.OptOut) error {
 }
 
 // KeepStatus and TakeStatuses exclude each other by an advisory lock for the message,
-// since the message may not exist yet. Otherwise a status could be kept just after the
-// message was stored and had taken its statuses.
+// because the message may not exist yet. Without the lock, KeepStatus could store a
+// status just after another transaction has stored the message and taken its statuses.
 func (t *tx) KeepStatus(channel desk.ID, n desk.StatusUpdate) error {
 	t.put(statusLock, uuid(t.ws), uuid(channel), n.ExternalID)
 	known := false

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The first statement of each kind of transaction in the first release's server. The
-// transaction goes on only if this statement succeeds.
+// firstRelease has the first statement of each kind of transaction in the first release's
+// server. The transaction goes on only if this statement succeeds.
 var firstRelease = map[string]string{
 	"who has a key": `SELECT w.id, w.version FROM directory d JOIN workspaces w ON w.id = d.workspace_id WHERE d.kind = 'key' AND d.ref = $1`,
 	"a contact write, a send, a callback, a change of settings": `SELECT version, ` + databaseNow + ` FROM workspaces WHERE id = $1`,

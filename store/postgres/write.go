@@ -18,8 +18,8 @@ const (
 	writeBound = 30 * time.Second
 	// writeTries is how often a transaction runs at most.
 	writeTries = 10
-	// aloneFrom is the run from which a transaction has its workspace to itself, so
-	// that others can't overtake it forever.
+	// aloneFrom is the number of the first run in which a transaction has its workspace to
+	// itself, so that others can't overtake it forever.
 	aloneFrom = 3
 	// tryPause is the unit of the random pause between two runs.
 	tryPause = 4 * time.Millisecond
@@ -28,8 +28,8 @@ const (
 // Transactions on a workspace hold an advisory lock, shared or alone, from their first
 // statement on. An edit of the settings holds it alone, so a flush never uses settings
 // that were replaced before it was stored. A shared lock on the workspace's row would
-// do the same, but writes the row each time, and lets newcomers overtake a transaction
-// that waits to hold it alone; this lock has a queue.
+// have the same effect. But such a lock writes the row each time, and newcomers could
+// overtake a transaction that waits to hold it alone. The advisory lock has a queue.
 const (
 	lockShared = `SELECT pg_advisory_xact_lock_shared($1)`
 	lockAlone  = `SELECT pg_advisory_xact_lock($1)`
@@ -41,9 +41,10 @@ func lockOf(ws desk.ID) int64 {
 	return int64(binary.BigEndian.Uint64(ws[:8]) ^ binary.BigEndian.Uint64(ws[8:]))
 }
 
-// write runs do in a transaction on a workspace. It returns once the changes are
-// durable, or with do's error and nothing stored. If another transaction conflicts, it
-// runs again. A write is finished even if the caller leaves.
+// write runs the callback do in a transaction on a workspace. It returns nil once the
+// changes are durable. If do returns an error, write returns it, and nothing is stored.
+// If another transaction conflicts, do runs again. A write goes on even if the caller
+// leaves.
 func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
 	defer cancel()
@@ -71,9 +72,9 @@ func (s *Store) write(ctx context.Context, ws desk.ID, alone bool, do func(*tx) 
 	}
 }
 
-// transact runs do in one transaction, and tells whether to run it again in another. If the
-// caller does not assign yet, and do wants to while another transaction does, it returns
-// errAssigning.
+// transact runs the callback do in one transaction. It tells whether do must run again,
+// in another transaction. If do has to assign while another transaction assigns, and the
+// caller has not taken the place to assign, it returns errAssigning.
 func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, alone bool, do func(*tx) error) (again bool, err error) {
 	if err := takePlace(ctx, own.slots); err != nil {
 		return false, err
@@ -100,15 +101,15 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, a
 		return t.lost()
 	}
 	if (t.fail != nil || err != nil) && c.Conn().PgConn().TxStatus() != 'I' {
-		_, _ = c.Exec(ctx, `ROLLBACK`) // or Release does it
+		_, _ = c.Exec(ctx, `ROLLBACK`) // if this fails, Release closes the connection
 	}
-	if t.fail == nil { // done, or refused by do
+	if t.fail == nil { // do has succeeded, or has refused
 		return false, err
 	}
 	if errors.Is(t.fail, errAssigning) {
 		return false, t.fail
 	}
-	if err == nil { // do did not return the error that it met
+	if err == nil { // do has met an error and has not returned it
 		err = failed("transaction", t.fail)
 	}
 	switch sqlState(t.fail) {
@@ -128,8 +129,8 @@ func (s *Store) atOnce(ctx context.Context, doing string, f func(*pipe)) error {
 	return s.sendAtOnce(ctx, doing, f)
 }
 
-// atOnceIn is atOnce with one of the connections that a workspace may have, see shares: f
-// locks the workspace.
+// atOnceIn is like atOnce, but takes one of the connections that the workspace may have
+// (see shares), because f locks the workspace.
 func (s *Store) atOnceIn(ctx context.Context, ws desk.ID, doing string, f func(*pipe)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBound)
 	defer cancel()

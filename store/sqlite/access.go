@@ -9,7 +9,7 @@ import (
 	"parley/store/internal/stored"
 )
 
-// These conditions select sessions and links, in a table and in the directory alike.
+// These conditions select sessions and links. They fit a table and the directory.
 const (
 	oneSession     = `workspace_id = ?1 AND hash = ?2`
 	sessionsBeyond = `workspace_id = ?1 AND hash IN (SELECT hash FROM sessions WHERE workspace_id = ?1 AND member_id = ?2 ORDER BY begun_at DESC, hash LIMIT -1 OFFSET ?3)`
@@ -67,7 +67,8 @@ func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLi
 	return link, settings, nil
 }
 
-// unlessGone turns NotFound into nil: the workspace was deleted between two reads.
+// unlessGone returns err, or nil for NotFound: the workspace was deleted between two
+// reads.
 func unlessGone(err error) error {
 	if desk.IsType(err, desk.NotFound) {
 		return nil
@@ -79,7 +80,7 @@ func readLoginLink(s *stmt) *store.LoginLink {
 	return &store.LoginLink{Workspace: s.readID(), Member: s.readID(), ExpiresAt: s.readTime()}
 }
 
-// MembersByEmail returns the members of all workspaces who have an e-mail.
+// MembersByEmail returns the members of all workspaces who have this e-mail.
 func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []store.MemberAccess, err error) {
 	from, to := stored.EmailRange(canonical)
 	err = s.read(ctx, pointRead, func(c conn) error {
@@ -132,7 +133,8 @@ func (s *Store) LastSeen(ctx context.Context, ws desk.ID) (seen map[desk.ID]desk
 	return seen, err
 }
 
-// Held counts the contacts of a member and their open conversations, each up to most.
+// Held returns how many contacts a member owns, and how many open conversations the
+// member holds. Neither number is counted beyond most.
 func (s *Store) Held(ctx context.Context, ws, member desk.ID, most int) (contacts, conversations int, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		row := c.stmt(heldQuery).id(ws).id(member).int(int64(most))
@@ -163,8 +165,8 @@ func dropListed(kind, table, where string, run func(query string) error) error {
 		run(`DELETE FROM `+table+` WHERE `+where))
 }
 
-// putAccess stores the changes of a member that are not in the member's record. old is
-// nil for a new member.
+// putAccess stores the data of a member that is not in the member's record. old is nil
+// for a new member.
 func putAccess(c conn, ws desk.ID, old, m *desk.Member, password string) error {
 	if old != nil && stored.EmailRef(old) != stored.EmailRef(m) {
 		if err := leave(c, stored.Email, stored.EmailRef(old)); err != nil {

@@ -99,7 +99,7 @@ func (s *Store) TakeAutoReply(_ context.Context, ws desk.ID, lease, longest time
 			return err
 		}
 		now := s.now()
-		for _, due := range [][2]desk.Time{{math.MinInt64, now}, {now + desk.Time(longest.Milliseconds()) + 1, math.MaxInt64}} { // the second: the clock was set back
+		for _, due := range [][2]desk.Time{{math.MinInt64, now}, {now + desk.Time(longest.Milliseconds()) + 1, math.MaxInt64}} { // the second range: the clock was set back
 			if job, err = one("take automatic reply", c.stmt(takeAutoReplyQuery).id(ws).time(due[0]).time(due[1]).time(now+desk.Time(lease.Milliseconds())), readAutoReply); err != nil || job != nil {
 				return err
 			}

@@ -13,7 +13,8 @@ const attemptColumns = `a.id, a.key, a.hash, a.actor_kind, a.actor_id, a.phase, 
 	a.external_id, r.response, a.refusal, a.notes, a.erased,
 	CASE WHEN a.settled_at > 0 THEN ` + thisHour + ` - a.settled_hour ELSE 0 END`
 
-// answered must follow the table attempts in a query that selects attemptColumns.
+// answered is the join that must follow the table attempts in a query that selects
+// attemptColumns.
 const answered = ` LEFT JOIN send_answers r ON r.workspace_id = a.workspace_id AND r.attempt_id = a.id`
 
 func readAttempt(s *stmt) *desk.Attempt {
@@ -29,9 +30,10 @@ func readAttempt(s *stmt) *desk.Attempt {
 	return a
 }
 
-// unsettled must be written in a query exactly as in the partial indexes. Otherwise
-// SQLite does not use them. Several indexes fit, so each query names its index: with old
-// statistics of the table, SQLite would choose another one, and sort.
+// unsettled is the condition of the partial indexes. A query must contain it in exactly
+// the same words. Otherwise SQLite does not use the indexes. Several indexes fit, so each
+// query names its index: with old statistics of the table, SQLite would choose another
+// one, and sort.
 const unsettled = `a.phase IN ('dispatching', 'in_doubt')`
 
 const (
@@ -81,9 +83,8 @@ func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attemp
 	return found, err
 }
 
-// Attempts returns up to limit attempts in a phase before the given one, newest first,
-// and the id before which the list continues. Settled attempts have no index by phase,
-// so they are searched for.
+// Attempts returns a page of attempts (see store.Attempts). Settled attempts have no
+// index by phase, so they are searched for.
 func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
 	if before == nil {
 		before = &lastID
@@ -150,8 +151,8 @@ func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int)
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
-// although their lease ended more than margin milliseconds ago, or ends later than any
-// lease can.
+// although their lease ended more than margin milliseconds ago. It also returns those
+// whose lease ends later than any lease can.
 func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []store.LapsedAttempt, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		found, err = all("lapsed attempts", c.stmt(lapsedQuery).time(s.now()-margin).time(s.now()+length+margin).int(int64(limit)), func(s *stmt) store.LapsedAttempt {
@@ -162,7 +163,8 @@ func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int)
 	return found, err
 }
 
-// forgotten selects the attempts that ForgetAttempts deletes.
+// forgotten is the part of a query that selects the attempts for ForgetAttempts to
+// delete.
 const forgotten = ` FROM attempts INDEXED BY attempts_settled WHERE workspace_id = ?1 AND settled_at > 0 AND settled_hour <= ` + thisHour + ` - ?2 ORDER BY settled_hour, id LIMIT +?3`
 
 const (
@@ -171,9 +173,9 @@ const (
 	forgetAttemptsQuery = `DELETE FROM attempts WHERE workspace_id = ?1 AND id IN (SELECT id` + forgotten + `)`
 )
 
-// ForgetAttempts deletes up to limit attempts of a workspace that have been settled for
-// this many hours of the counter, and the keys that they still hold. It returns how many
-// attempts it deleted.
+// ForgetAttempts deletes up to limit attempts of a workspace that were settled at least
+// this many hours ago, by the counter of hours. It also deletes the keys that these
+// attempts still hold. It returns the number of deleted attempts.
 func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		for _, query := range []string{forgetKeysQuery, forgetAnswersQuery, forgetAttemptsQuery} {

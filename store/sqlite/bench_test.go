@@ -29,7 +29,7 @@ func openBench(b *testing.B) (*Store, desk.ID) {
 	return s, ws
 }
 
-// BenchmarkCreate is one contact with one identity, a commit each.
+// BenchmarkCreate creates contacts with one identity, each in its own commit.
 func BenchmarkCreate(b *testing.B) {
 	s, ws := openBench(b)
 	n := 0
@@ -61,8 +61,8 @@ func finishSend(tx store.Tx, n int) error {
 		tx.Append(desk.Event{Type: desk.ConversationCreated, Subject: id}, desk.Event{Type: desk.MessageReceived, Subject: id}))
 }
 
-// BenchmarkFinishSend runs this transaction for one caller, and for many callers who
-// share commits.
+// BenchmarkFinishSend measures the transaction of finishSend, for one caller and for many
+// callers who share commits.
 func BenchmarkFinishSend(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -85,7 +85,7 @@ func BenchmarkFinishSend(b *testing.B) {
 	}
 }
 
-// BenchmarkRefuse is a transaction that reads and is refused.
+// BenchmarkRefuse measures a transaction that reads and is then refused.
 func BenchmarkRefuse(b *testing.B) {
 	s, ws := openBench(b)
 	refusal := desk.Invalidf("no")

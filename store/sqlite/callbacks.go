@@ -9,15 +9,15 @@ import (
 
 const (
 	callbackQuery = `SELECT body FROM callbacks WHERE workspace_id = ? AND received_at = ? AND id = ?`
-	// The people of a callback that is gone are not stored.
+	// If the callback is gone, the people whom it names are not stored.
 	putCallbackPeopleQuery = `INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT ?1, j.value, ?2, ?3 FROM json_each(?4) j
 	WHERE EXISTS (SELECT 1 FROM callbacks WHERE workspace_id = ?1 AND received_at = ?2 AND id = ?3) ON CONFLICT DO NOTHING`
 )
 
 var newestCallbackQuery = `SELECT ` + newestCallback("?1", "?2")
 
-// newestCallback selects the time of a channel's newest callback, even if it was
-// deleted.
+// newestCallback returns an expression for the time of a channel's newest callback, even
+// if the callback was deleted.
 func newestCallback(ws, channel string) string {
 	of := ` WHERE workspace_id = ` + ws + ` AND channel_id = ` + channel
 	return `max(coalesce((SELECT received_at FROM callbacks` + of + ` ORDER BY received_at DESC LIMIT 1), 0), coalesce((SELECT called_at FROM channel_signs` + of + `), 0))`
@@ -63,7 +63,7 @@ func (s *Store) NewestCallback(ctx context.Context, ws, channel desk.ID) (at des
 	return at, err
 }
 
-// outdated selects the callbacks that ForgetCallbacks deletes.
+// outdated is a subquery that selects the callbacks for ForgetCallbacks to delete.
 const outdated = ` (SELECT w.received_at, w.id FROM callbacks w WHERE w.workspace_id = ?1 AND w.received_at < ?2
 	AND NOT EXISTS (SELECT 1 FROM inbound_items n WHERE n.workspace_id = ?1 AND n.received_at > 0 AND n.received_at = w.received_at AND n.id = w.id)
 	ORDER BY w.received_at, w.id LIMIT +?3)`
@@ -74,7 +74,8 @@ const (
 )
 
 // ForgetCallbacks deletes up to limit processed callbacks of a workspace that are older
-// than age, the oldest first, with the list of the people they name.
+// than age, the oldest first. With each callback it deletes the list of the people whom
+// the callback names.
 func (s *Store) ForgetCallbacks(_ context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		before := s.now() - desk.Time(age.Milliseconds())
@@ -107,7 +108,8 @@ func deleteCallbacks(c conn, ws desk.ID, rows stmt) (n int, err error) {
 	return n, err
 }
 
-// told selects the processed callbacks that name any of the people.
+// told is a subquery that selects the processed callbacks in which any of the people is
+// named.
 const told = ` (SELECT p.received_at, p.id FROM json_each(?2) j CROSS JOIN callback_people p ON p.workspace_id = ?1 AND p.value = j.value
 	WHERE NOT EXISTS (SELECT 1 FROM inbound_items n WHERE n.workspace_id = ?1 AND n.received_at > 0 AND n.received_at = p.received_at AND n.id = p.id))`
 

@@ -124,7 +124,8 @@ func (s *Store) Templates(ctx context.Context, ws, channel desk.ID) (version int
 	return version, list, err
 }
 
-// templatesRead is about how many pages a library of a hundred templates takes.
+// templatesRead is the approximate number of pages that reading a library of a hundred
+// templates touches.
 const templatesRead = 100
 
 func readTemplate(s *stmt) desk.TemplateSource {

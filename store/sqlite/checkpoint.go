@@ -14,7 +14,7 @@ const (
 	// longer (docs/optimizations.md). If the log were copied more often, the same pages
 	// would be copied again and again.
 	checkpointFrames = 12_000
-	// pageSize is SQLite's own, in bytes.
+	// pageSize is the size of SQLite's pages, in bytes.
 	pageSize = 4096
 	// passes is how often the log is copied while others write. After that, writers have
 	// to wait.
@@ -56,9 +56,9 @@ func (s *Store) Run(ctx context.Context) (err error) {
 	}
 }
 
-// empty copies the log into the database. Most of the log is copied while others write,
-// in passes that get shorter; writers wait only for the rest. A log that is never empty
-// would grow forever.
+// empty empties the log: it copies the log into the database. Most of the log is copied
+// while others write, in passes that get shorter; writers wait only for the rest. A log
+// that is never emptied would grow forever.
 func (s *Store) empty(c conn) error {
 	for range passes {
 		if _, err := checkpoint(c, "PASSIVE"); err != nil {
@@ -71,7 +71,7 @@ func (s *Store) empty(c conn) error {
 	})
 }
 
-// checkpoint returns the length of the log in frames.
+// checkpoint makes a checkpoint, and returns the length of the log in frames.
 func checkpoint(c conn, mode string) (frames int64, err error) {
 	s := c.stmt("PRAGMA wal_checkpoint(" + mode + ")")
 	if s.next() {
@@ -81,9 +81,9 @@ func checkpoint(c conn, mode string) (frames int64, err error) {
 	return frames, failed("checkpoint", s.done())
 }
 
-// grew counts a commit of some rows, and starts a checkpoint once the log is long
-// enough. A single row changes several pages; the rows of a large group share their
-// pages.
+// grew is called after a commit. It estimates from the number of rows how much longer the
+// log is, and starts a checkpoint once the log is long enough. A single row changes
+// several pages; the rows of a large group share their pages.
 func (s *Store) grew(rows int) {
 	if s.frames += 8 + rows/6; s.frames < checkpointFrames {
 		return

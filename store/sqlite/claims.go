@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// OR FAIL: a failure rolls back the whole transaction, so SQLite need not prepare to
-	// undo this statement alone.
+	// OR FAIL: after a failure, the whole transaction is rolled back. So SQLite need not
+	// prepare to undo only this statement.
 	takeClaimQuery    = `INSERT OR FAIL INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?1, ?2, ?3, 0, ?4)`
 	takeThreeQuery    = takeClaimQuery + `, (?1, ?5, ?6, 0, ?4), (?1, ?7, ?8, 0, ?4)`
 	releaseClaimQuery = `DELETE FROM claims WHERE workspace_id = ? AND kind = ? AND value = ? AND contact_id = ?`
@@ -95,8 +95,9 @@ func claimAll(c conn) (contacts, shared int, err error) {
 	return contacts, shared, count.done()
 }
 
-// foldMembers sets the form by which members' e-mails are unique. If members share a
-// form, the first one gets it, and the others get the form with their ids.
+// foldMembers stores for each member the form of the e-mail that must be unique. If
+// several members have the same form, the first one gets it, and each of the others gets
+// this form followed by its own id.
 func foldMembers(c conn) error {
 	type member struct {
 		ws, id desk.ID
@@ -111,7 +112,8 @@ func foldMembers(c conn) error {
 	if err := c.stmt(`DELETE FROM directory WHERE kind = ?`).text(stored.Email).run(); err != nil {
 		return err
 	}
-	// While the forms are set, no form may be in use by another member.
+	// At first, each member gets a form that no other member can have. Otherwise a new form
+	// could be equal to the old form of another member.
 	if err := c.stmt(`UPDATE members SET email_folded = hex(id)`).run(); err != nil {
 		return err
 	}

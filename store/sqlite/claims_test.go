@@ -55,7 +55,7 @@ func TestFirstReleaseOpens(t *testing.T) {
 	if rules, err := one("rules", s.writer.stmt(`SELECT rules FROM claim_rules`), (*stmt).readText); err != nil || rules != desk.IdentityRules() {
 		t.Errorf("the rules are %q, %v", rules, err)
 	}
-	// Claims of other rules are made anew.
+	// If the claims were made by other rules, they are rebuilt.
 	check(t, s.writer.stmt(`UPDATE claim_rules SET rules = 'others'`).run())
 	check(t, s.writer.stmt(`DELETE FROM claims WHERE kind = 'email'`).run())
 	storetest.Upgraded(t, openAt(t, path))

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// now is the database's clock.
+// now returns the time of the database's clock.
 func (s *Store) now() desk.Time { return desk.TimeOf(s.clock()) }
 
 const (
@@ -15,7 +15,7 @@ const (
 	thisHour = `(` + hourQuery + `)`
 )
 
-// Clock returns the database's clock, and its counter of hours.
+// Clock returns the time of the database's clock, and the database's counter of hours.
 func (s *Store) Clock(ctx context.Context) (now desk.Time, hour int64, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		hour, err = one("hour", c.stmt(hourQuery), (*stmt).readInt)
@@ -26,7 +26,7 @@ func (s *Store) Clock(ctx context.Context) (now desk.Time, hour int64, err error
 
 const raiseHourQuery = `UPDATE uptime SET hour = hour + 1 WHERE one = 1 AND hour = ?`
 
-// RaiseHour raises the counter of hours by one, if it still has the value seen.
+// RaiseHour adds one to the counter of hours, if the counter is still equal to seen.
 func (s *Store) RaiseHour(_ context.Context, seen int64) error {
 	return s.write(func(c conn) error { return failed("raise the hour", c.stmt(raiseHourQuery).int(seen).run()) })
 }

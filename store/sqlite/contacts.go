@@ -11,8 +11,8 @@ import (
 
 const contactColumns = `c.id, c.external_id, c.name, c.email, c.phone, c.note, c.attributes, c.further, c.owner_id, c.created_at, c.updated_at, c.version`
 
-// readContact reads contactColumns, and reads through c the values that are in
-// large_values, which is rare. settings resolves the owner.
+// readContact reads a contact from contactColumns. Values that are in large_values, which
+// is rare, are read through c. settings resolves the owner.
 func readContact(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	v := readBrief(c, s, settings)
 	if v.Brief && s.fail == nil {
@@ -22,7 +22,7 @@ func readContact(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	return v
 }
 
-// readBrief is like readContact, but leaves out further identities that are in
+// readBrief is like readContact, but it does not read further identities that are in
 // large_values.
 func readBrief(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	v := &desk.Contact{
@@ -87,8 +87,7 @@ func contactsQuery(f desk.ContactFilter) string {
 	return q.String()
 }
 
-// Contacts returns up to limit contacts that match the filter and come after the given
-// position, in export order, and the position after which the list continues.
+// Contacts returns a page of contacts (see store.Contacts).
 func (s *Store) Contacts(ctx context.Context, ws desk.ID, f desk.ContactFilter, after desk.ContactPlace, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
 		rows := c.stmt(contactsQuery(f)).id(ws).time(after.UpdatedAt).id(after.ID).time(f.UpdatedSince)
@@ -131,8 +130,7 @@ func newestContactsQuery(owned bool) string {
 	WHERE c.workspace_id = ?1 AND (c.updated_at, c.id) < (?2, ?3)` + where + ` ORDER BY c.updated_at DESC, c.id DESC LIMIT +?4`
 }
 
-// NewestContacts returns up to limit contacts that come before the given position, newest
-// change first, and the position before which the list continues.
+// NewestContacts returns a page of contacts, newest change first (see store.Contacts).
 func (s *Store) NewestContacts(ctx context.Context, ws, owner desk.ID, before *desk.ContactPlace, limit int) (list []*desk.Contact, next *desk.ContactPlace, err error) {
 	if before == nil {
 		before = &desk.ContactPlace{UpdatedAt: endOfTime, ID: lastID}
@@ -179,7 +177,7 @@ func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, ap
 	})
 }
 
-// FlushesAbreast is 1, because there is one writer.
+// FlushesAbreast returns 1, because there is one writer.
 func (s *Store) FlushesAbreast() int { return 1 }
 
 // Book loads the contacts of a look-up. It stores nothing, so the settings may be
@@ -196,8 +194,8 @@ func (s *Store) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (book *desk
 	return book, err
 }
 
-// wanted lists the contacts that ops name, as two JSON arrays: ids in hex, and claims as
-// kind:value (a kind contains no colon).
+// wanted returns the contacts that ops name, as two JSON arrays: ids in hex, and claims
+// as kind:value (a kind contains no colon).
 func wanted(ops []*desk.Op) (ids, claims string) {
 	i, c := []byte{'['}, []byte{'['}
 	for _, op := range ops {
@@ -236,10 +234,10 @@ const (
 			AND i.value = substr(j.value, instr(j.value, ':') + 1)`
 )
 
-// loadBook loads all contacts that ops name into a Book, with one query for any number
-// of contacts. It stops once the Book has more than most bytes (0: no limit). If there
-// are brief operations, it reads further identities from large_values only for the
-// contacts that need them.
+// loadBook loads all contacts that ops name into a Book, with one query for any number of
+// contacts. It stops once the Book has more bytes than most (0: no limit). If there are
+// brief operations, it reads further identities from large_values only for the contacts
+// that need them.
 func loadBook(c conn, settings *desk.Settings, ops []*desk.Op, ids, claims string, most int) (*desk.Book, error) {
 	brief := slices.ContainsFunc(ops, func(op *desk.Op) bool { return op.Brief })
 	book := desk.NewBook(settings, max(len(ops), 1))
@@ -327,8 +325,8 @@ func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event
 	return flushEvents(c, ws, events)
 }
 
-// takeClaims stores claims, three at a time. Most contacts have three claims, and a
-// statement costs as much as its row.
+// takeClaims stores claims, three in one statement. Most contacts have three claims, and
+// each statement costs as much time as each row.
 func takeClaims(c conn, ws desk.ID, holder *desk.Contact, claims []desk.Claim) error {
 	for len(claims) > 0 {
 		query, n := takeClaimQuery, 1

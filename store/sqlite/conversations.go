@@ -10,7 +10,8 @@ import (
 	"parley/desk"
 )
 
-// Lists that begin with the newest record start before this position.
+// endOfTime is later than every record. Lists that begin with the newest record start
+// before it.
 const endOfTime = desk.Time(math.MaxInt64)
 
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
@@ -52,8 +53,9 @@ func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.C
 const byContact = ` INDEXED BY conversations_contact`
 
 // fewConversations is the greatest number of a contact's conversations that are sorted
-// for a page. If the contact has more, the workspace's list is read instead. An index
-// for the lists of contacts would have to be written with every message.
+// for a page. If the contact has more, the workspace's list is read instead. There is no
+// index for the lists of contacts, because it would have to be written with every
+// message.
 const fewConversations = 500
 
 const conversationCountQuery = `SELECT count(*) FROM
@@ -159,8 +161,7 @@ const longestQuery = `SELECT ` + conversationColumns + ` FROM conversations INDE
 	WHERE workspace_id = ?1 AND status = ?6 AND (waiting_since, created_at, id) > (?2, ?3, ?4) AND waiting_since > 0
 	ORDER BY waiting_since, created_at, id LIMIT +?5`
 
-// Conversations returns up to limit conversations that match the filter and come after
-// the given position, newest first, and the position after which the list continues.
+// Conversations returns a page of conversations (see store.Conversations).
 func (s *Store) Conversations(ctx context.Context, ws desk.ID, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) (found []*desk.Conversation, next *desk.ConversationPlace, err error) {
 	if after == nil {
 		after = f.Start()
@@ -220,10 +221,11 @@ func walk(c conn, rows stmt, whole bool, ws desk.ID, f desk.ConversationFilter, 
 	return found, next, nil
 }
 
-// countQuery counts open conversations of all channels, and countOfQuery those of one
-// channel. Some counts have no index: in one channel, the member's and the unassigned
-// ones; everywhere, the member's waiting ones. For these, only a bounded number of rows
-// is looked at.
+// countQuery counts open conversations of all channels, and countOfQuery counts those of
+// one channel. Some counts have no index. In one channel, these are the counts of the
+// member's conversations and of the unassigned ones. In all channels, it is the count of
+// the member's waiting conversations. For these counts, only a bounded number of rows is
+// looked at.
 const (
 	countQuery = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM conversations INDEXED BY conversations_held
@@ -315,8 +317,8 @@ const (
 		waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id`
 )
 
-// Groups of columns of a conversation that change together. The other columns are set
-// only by putConversationQuery.
+// Groups of columns of a conversation that change together. Only putConversationQuery
+// sets the other columns.
 const (
 	movedColumns = 1 << iota
 	heldColumns
@@ -324,8 +326,8 @@ const (
 	talkColumns
 )
 
-// setColumns has an UPDATE statement for each combination of groups; the index is the
-// set of bits.
+// setColumns has an UPDATE statement for each combination of groups. The bits of its
+// index say which groups are in the combination.
 var setColumns = func() (queries [2 * talkColumns]string) {
 	groups := []string{`preview = ?, last_message_at = ?, last_direction = ?`, `assigned_member_id = ?, assigned_via = ?`, `waiting_since = ?`,
 		`unread = ?, read_ts = ?, read_id = ?, answered_id = ?, heard_id = ?`}
@@ -342,10 +344,10 @@ var setColumns = func() (queries [2 * talkColumns]string) {
 }()
 
 // putConversation inserts or replaces a conversation. It returns an error if the contact
-// has another open conversation on the channel. was is the stored conversation, or nil
-// if unknown. Only changed groups of columns are set: SQLite writes every index that
-// contains a column named in the statement, even if its value stays the same. So a
-// statement with few columns writes half as many pages.
+// has another open conversation on the channel. The parameter was is the stored
+// conversation, or nil if it is not known. Only changed groups of columns are set: SQLite
+// writes every index that contains a column named in the statement, even if the column's
+// value stays the same. So a statement with few columns writes half as many pages.
 func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 	t := &v.Talk
 	if was == nil || was.ChannelID != v.ChannelID || was.ContactID != v.ContactID || was.Status != v.Status || was.CreatedAt != v.CreatedAt {
@@ -429,8 +431,7 @@ const (
 	messagesByQuery    = `SELECT ` + messageColumns + messageBy // run for each of the references
 )
 
-// Messages returns up to limit messages of a conversation that come after the given
-// position, newest first, and the position after which the list continues.
+// Messages returns a page of the messages of a conversation (see store.Conversations).
 func (s *Store) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) (found []*desk.Message, next *desk.MessagePlace, err error) {
 	if after == nil {
 		after = &desk.MessagePlace{TS: endOfTime, ID: lastID}

@@ -26,7 +26,7 @@ func (s *Store) DailyPlace(ctx context.Context, ws desk.ID) (place desk.EventPla
 	return place, err
 }
 
-// Daily returns the counts from a day on.
+// Daily returns the counts of a day and of all later days.
 func (s *Store) Daily(ctx context.Context, ws desk.ID, from int64) (counts []desk.DailyCount, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		counts, err = all("daily counts", c.stmt(dailyQuery).id(ws).int(from), func(s *stmt) desk.DailyCount {

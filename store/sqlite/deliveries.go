@@ -155,7 +155,8 @@ const forgottenDeliveriesQuery = `SELECT ` + deliveryColumns + ` FROM deliveries
 		id <= (SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?4)))
 	ORDER BY id LIMIT +?5`
 
-// ForgetDeliveries deletes up to limit deliveries of a webhook that are old enough.
+// ForgetDeliveries deletes up to limit old deliveries of a webhook (see
+// store.Deliveries).
 func (s *Store) ForgetDeliveries(_ context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		list, err := all("old deliveries", c.stmt(forgottenDeliveriesQuery).id(ws).id(webhook).time(before).int(int64(keep)).int(int64(limit)), readDelivery)
@@ -182,7 +183,8 @@ func dropDeliveries(c conn, ws, webhook desk.ID, list []*desk.WebhookDelivery) e
 
 const nextDeliveredQuery = `SELECT webhook_id FROM deliveries WHERE workspace_id = ? AND webhook_id > ? ORDER BY webhook_id LIMIT 1`
 
-// DeliveredWebhooks steps from one webhook to the next, and skips its deliveries.
+// DeliveredWebhooks lists the webhooks that have deliveries. It goes from one webhook to
+// the next, and does not read all deliveries in between.
 func (s *Store) DeliveredWebhooks(ctx context.Context, ws desk.ID) (list []desk.ID, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		list = nil

@@ -9,7 +9,7 @@
 //	scrub.go          clearing deleted people's data from the unused part of pages
 //	contacts.go       contacts and identities
 //	large.go          large values of contacts, in a table of their own
-//	claims.go         claims rebuilt after an upgrade, and those that contacts share
+//	claims.go         rebuilding claims after an upgrade, and claims that contacts share
 //	settings.go       workspaces, attributes, members, keys
 //	workspaces.go     deleting a workspace
 //	channels.go       channels and their templates
@@ -30,7 +30,7 @@
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          the database's clock, and its counter of hours
 //	metrics.go        values for /metrics
-//	media.go          files: their records, their content, and those to fetch
+//	media.go          files: their records, their content, and which files to fetch
 //	pace.go           the limits of providers, as shared buckets
 //	tx.go             transactions that the caller composes
 //	export.go         reading everything, for parley migrate

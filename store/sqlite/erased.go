@@ -8,8 +8,8 @@ import (
 	"parley/store/internal/stored"
 )
 
-// forgets has the data for deleting people: the key for hashes of their messages, and
-// the database's clock.
+// A forgets has the data that is needed to delete people: the key for hashes of their
+// messages, and the database's clock.
 type forgets struct {
 	key []byte
 	now func() desk.Time
@@ -77,7 +77,8 @@ func (t *tx) AnyErased(list []desk.MessageRef) (bool, error) {
 	return false, nil
 }
 
-// ForgetErased deletes up to limit hashes of messages that were erased longer ago than age.
+// ForgetErased deletes up to limit hashes of deleted people's messages. It deletes hashes
+// that are older than age.
 func (s *Store) ForgetErased(_ context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {
 		if err := c.stmt(dropErasedQuery).id(ws).time(s.now() - desk.Time(age.Milliseconds())).int(int64(limit)).run(); err != nil {

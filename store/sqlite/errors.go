@@ -9,9 +9,9 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// machine lists the results that are faults of the machine, not of the request: the disk
-// is full, locked, read-only or failing. Such faults end, and then the same request may
-// succeed.
+// machine lists the result codes of SQLite for faults of the machine. The request is not
+// the cause: the disk is full, locked, read-only or failing. Such faults end, and then
+// the same request may succeed.
 var machine = map[sqlite.ResultCode]bool{
 	sqlite.ResultBusy:      true,
 	sqlite.ResultLocked:    true,

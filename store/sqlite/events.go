@@ -204,8 +204,9 @@ func (f *feed) Records(page *store.EventPage) error {
 	})
 }
 
-// ofSettings selects the types of desk.EventType.OfSettings. It must be written in a
-// query exactly as in the partial index. Otherwise SQLite does not use the index.
+// ofSettings is the condition for the types of desk.EventType.OfSettings. A query must
+// contain it in exactly the same words as the partial index. Otherwise SQLite does not
+// use the index.
 const ofSettings = `(kind < 'con' OR kind >= 'k' AND kind < 'mes' OR kind >= 'po' AND kind < 'pp' OR kind >= 'sn' AND kind < 'so' OR kind >= 'w')`
 
 const (

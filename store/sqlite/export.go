@@ -99,9 +99,9 @@ func (s *Store) Export(ctx context.Context, f func(*Export) error) (err error) {
 	return f(&Export{c}) // closing rolls back; nothing was written
 }
 
-// Page returns up to limit rows that follow the row with the key after (nil: from the
-// first row), in the order of keys. A page of large rows may be shorter, but never empty
-// while rows follow. A value is nil, an int64, a string or a []byte.
+// Page returns up to limit rows in the order of keys. They follow the row whose key is
+// after (nil: they begin with the first row). A page of large rows may be shorter, but it
+// is never empty while rows follow. A value is nil, an int64, a string or a []byte.
 func (e *Export) Page(t Table, after []any, limit int) (rows [][]any, err error) {
 	s := e.c.stmt(pageQuery(t, after != nil))
 	for _, v := range after {

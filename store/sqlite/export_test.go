@@ -64,8 +64,8 @@ func TestEveryTableIsCopied(t *testing.T) {
 	}
 }
 
-// TestEveryTableIsDecided checks each table of the schema. Either the table's key leads
-// with workspace_id, so its rows go when the workspace is deleted, or the test lists the
+// TestEveryTableIsDecided checks each table of the schema. If the table's key begins with
+// workspace_id, its rows are deleted with the workspace. Otherwise the test must list the
 // table with a reason.
 func TestEveryTableIsDecided(t *testing.T) {
 	t.Parallel()

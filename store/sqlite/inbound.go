@@ -17,7 +17,7 @@ func optOut(c conn, ws desk.ID, number store.NumberHash) (store.OptOut, error) {
 	})
 }
 
-// OptedOut returns since when holders of numbers have opted out of marketing.
+// OptedOut returns when the holders of numbers opted out of marketing.
 func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]desk.Time, err error) {
 	err = s.read(ctx, int64(pointRead*len(numbers)), func(c conn) error {
 		found = map[store.NumberHash]desk.Time{}
@@ -68,8 +68,9 @@ func putInbound(c conn, ws desk.ID, n desk.InboundItem) error {
 
 const takeInboundQuery = `DELETE FROM inbound_items WHERE workspace_id = ? AND due_at = ? AND id = ? RETURNING ` + inboundColumns
 
-// inboundQuery selects items up to the longest wait from now. farInboundQuery selects
-// the items after that: their due time is impossible, so they are due too.
+// inboundQuery selects the items whose due time is at most the longest wait ahead.
+// farInboundQuery selects the items with a later due time: such a time is impossible, so
+// these items are due, too.
 const (
 	inboundQuery    = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at <= ? ORDER BY due_at, id LIMIT +?`
 	farInboundQuery = `SELECT ` + inboundColumns + ` FROM inbound_items WHERE workspace_id = ? AND due_at > ? ORDER BY due_at, id LIMIT +?`
@@ -106,7 +107,7 @@ func (s *Store) InboundDue(ctx context.Context, longest time.Duration) (map[desk
 	return s.due(ctx, "inbound items due", inboundDueQuery, longest)
 }
 
-// due reads workspaces and how many milliseconds each has to wait.
+// due returns the workspaces that a query finds, and how long each of them has to wait.
 func (s *Store) due(ctx context.Context, doing, query string, longest time.Duration) (due map[desk.ID]time.Duration, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		due = map[desk.ID]time.Duration{}
@@ -121,8 +122,8 @@ func (s *Store) due(ctx context.Context, doing, query string, longest time.Durat
 }
 
 // Lease gives a task to the caller for some milliseconds of the database's clock. It
-// returns false while another caller holds a valid lease. A lease that ends later than a
-// new one would is not valid.
+// returns false while another caller holds a valid lease. A lease is not valid if it ends
+// later than a new lease would end.
 func (s *Store) Lease(_ context.Context, ws desk.ID, task string, length desk.Time) (ours bool, err error) {
 	err = s.write(func(c conn) error {
 		now := s.now()

@@ -6,9 +6,9 @@ import (
 	"parley/desk"
 )
 
-// A value of more than largeBytes is stored in the table large_values. The contact's row
-// then has the text of apart in its place, which no value equals. Rows must stay short,
-// because SQLite reads a whole row of contacts to compare keys (docs/adr/0021).
+// A value of more than largeBytes is stored in the table large_values. In its place, the
+// contact's row has the text apart, which is not equal to any value. Rows must stay
+// short, because SQLite reads a whole row of contacts to compare keys (docs/adr/0021).
 const (
 	largeBytes = 8 << 10
 	apart      = ">"
@@ -36,8 +36,8 @@ func readFurther(c conn, ws, id desk.ID) ([]desk.Identity, error) {
 	return desk.StoredFurther(text)
 }
 
-// These expressions select the values, wherever they are, for queries that can't read
-// twice.
+// These expressions select the values, whether they are in the row or in large_values, so
+// that a single query reads everything.
 const (
 	attributesOf = `CASE c.attributes WHEN '` + apart + `' THEN (SELECT l.value FROM large_values l
 		WHERE l.workspace_id = c.workspace_id AND l.contact_id = c.id AND l.field = '` + attributesField + `') ELSE c.attributes END`
@@ -71,8 +71,8 @@ func storeValues(c conn, ws desk.ID, e *desk.Entry) (attributes, further string,
 	return attributes, further, err
 }
 
-// storeValue stores the value of one field. was: the old value is in large_values. same:
-// the value has not changed.
+// storeValue stores the value of one field. If was is set, the old value is in
+// large_values. If same is set, the value has not changed.
 func storeValue(c conn, ws, id desk.ID, field, value string, was, same bool) (inRow string, err error) {
 	switch large := len(value) > largeBytes; {
 	case large && was && same:

@@ -54,7 +54,7 @@ func largeWrite(attributes, further int) *desk.Op {
 }
 
 // TestLargeValuesAreApart: rows of contacts stay short. If a value becomes small or its
-// contact is deleted, large_values has nothing left of it.
+// contact is deleted, nothing of it is left in large_values.
 func TestLargeValuesAreApart(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

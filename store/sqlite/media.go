@@ -13,7 +13,7 @@ import (
 	"parley/store/internal/stored"
 )
 
-// filesBeside is the directory of content beside a database.
+// filesBeside returns the directory of content beside a database.
 func filesBeside(path string) stored.Files {
 	return stored.Files{Dir: filepath.Join(filepath.Dir(path), "media")}
 }
@@ -146,7 +146,7 @@ func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) 
 	return n, err
 }
 
-// CountMedia counts them anew.
+// CountMedia counts the bytes of a workspace's content again, from the stored content.
 func (s *Store) CountMedia(_ context.Context, ws desk.ID) error {
 	return s.write(func(c conn) error {
 		if _, err := s.toWrite(c, ws); err != nil {
@@ -156,7 +156,8 @@ func (s *Store) CountMedia(_ context.Context, ws desk.ID) error {
 	})
 }
 
-// Room returns the free bytes of the file system that has the content.
+// Room returns how many bytes are free in the file system with the content, and its total
+// size.
 func (s *Store) Room() (free, total int64, known bool, err error) {
 	free, total, err = s.files.Room()
 	return free, total, true, err
@@ -179,7 +180,7 @@ func (t *tx) UseContent(sum []byte) error {
 	return failed("use content", err)
 }
 
-// ReleaseContent leaves it to DropContents whether another file has the content.
+// ReleaseContent marks the content. DropContents checks whether another file has it.
 func (t *tx) ReleaseContent(sum []byte) error {
 	return failed("release content", t.c.stmt(`UPDATE media_contents SET unused = 1 WHERE workspace_id = ? AND sha256 = ?`).
 		id(t.ws).bytes(sum).run())
@@ -193,9 +194,10 @@ const (
 	keptContentQuery = `UPDATE media_contents SET unused = 0 WHERE workspace_id = ? AND sha256 = ?`
 )
 
-// DropContents deletes up to limit contents that no file has. The files are set aside in the
-// transaction, while nobody can keep the same content again, and deleted after it: all other
-// writes wait for the transaction. A file that can't be set aside does not keep the others.
+// DropContents deletes up to limit contents that no file has. In the transaction, nobody
+// can keep the same content again, but all other writes wait. So the transaction only
+// sets the files aside, and they are deleted after it. If one file can't be set aside,
+// the others are still deleted.
 func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) {
 	type content struct {
 		ws  desk.ID
@@ -248,7 +250,7 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 	return n, cmp.Or(err, stuck)
 }
 
-// DropDrafts deletes drafts that are older than this.
+// DropDrafts deletes drafts that are older than age.
 func (s *Store) DropDrafts(ctx context.Context, age time.Duration) error {
 	return s.files.DropDrafts(ctx, age)
 }
@@ -321,7 +323,7 @@ func (t *tx) DropMediaJob(media desk.ID) error {
 	return failed("drop media job", t.c.stmt(`DELETE FROM media_jobs WHERE workspace_id = ? AND media_id = ?`).id(t.ws).id(media).run())
 }
 
-// MediaRef returns the id by which a channel's provider knows a file, "" for none.
+// MediaRef returns the id by which a channel's provider knows a file, or "".
 func (s *Store) MediaRef(ctx context.Context, ws, media, channel desk.ID) (ref string, at desk.Time, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		_, err := one("media ref", c.stmt(`SELECT ref, at FROM media_refs WHERE workspace_id = ? AND media_id = ? AND channel_id = ?`).id(ws).id(media).id(channel),
@@ -334,7 +336,7 @@ func (s *Store) MediaRef(ctx context.Context, ws, media, channel desk.ID) (ref s
 	return ref, at, err
 }
 
-// PutMediaRef stores it, unless the file was deleted.
+// PutMediaRef stores the provider's id of a file, unless the file was deleted.
 func (s *Store) PutMediaRef(_ context.Context, ws, media, channel desk.ID, ref string, at desk.Time) error {
 	return s.write(func(c conn) error {
 		return failed("store media ref", c.stmt(`REPLACE INTO media_refs (workspace_id, media_id, channel_id, ref, at)
@@ -376,8 +378,8 @@ func (t *tx) DropUploads(before desk.Time, limit int) (int, error) {
 	return len(old), err
 }
 
-// mediaInUse tells whether a message has a file, or a reply to another contact than the
-// given one still needs it.
+// mediaInUse tells whether a file is in a message, or is still needed by a reply to
+// another contact than the given one.
 func mediaInUse(c conn, ws, id, contact desk.ID) (bool, error) {
 	used, err := one("media in use", c.stmt(mediaInUseQuery).id(ws).id(id).id(contact), (*stmt).readInt)
 	return used > 0, err
@@ -410,7 +412,8 @@ const (
 		(SELECT id FROM conversations` + byContact + ` WHERE workspace_id = ?1 AND contact_id = ?2)`
 )
 
-// mediaOfContact returns the files that a contact sent or got.
+// mediaOfContact returns the files that a contact sent, and those that were sent to the
+// contact.
 func mediaOfContact(c conn, ws, contact desk.ID) (sent, got []desk.ID, err error) {
 	if sent, err = all("media of contact", c.stmt(sentMediaQuery).id(ws).id(contact), (*stmt).readID); err != nil {
 		return nil, nil, err
@@ -419,8 +422,8 @@ func mediaOfContact(c conn, ws, contact desk.ID) (sent, got []desk.ID, err error
 	return sent, got, err
 }
 
-// eraseMedia deletes files that a deleted contact sent, and those that it got and that
-// are in no message any more.
+// eraseMedia deletes the files that a deleted contact sent. It also deletes the files
+// that were sent to the contact, if no message has them any more.
 func eraseMedia(c conn, ws, contact desk.ID, sent, got []desk.ID) error {
 	for _, id := range got {
 		used, err := mediaInUse(c, ws, id, contact)
@@ -446,7 +449,7 @@ func (s *Store) Content(ws, sum []byte) (io.ReadCloser, error) {
 
 const attachedQuery = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = ?1 AND id IN (SELECT unhex(value) FROM json_each(?2))`
 
-// attach adds the records of their files to messages, with one query for all of them.
+// attach adds to each message the record of its file, with one query for all messages.
 func attach(c conn, ws desk.ID, messages []*desk.Message) error {
 	var ids []string
 	for _, m := range messages {

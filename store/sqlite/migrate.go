@@ -45,8 +45,8 @@ func migrate(ctx context.Context, path, rules string, log *slog.Logger) (err err
 	return makeClaims(ctx, path, rules, log)
 }
 
-// create makes the file if it does not exist, for this user only. SQLite gives the files
-// beside it the same mode.
+// create makes the file if it does not exist. Only this user can read and write it.
+// SQLite gives the files beside it the same mode.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestMigrationsAreFrozen fails if a migration that installations have run is edited:
-// they would never run the edited one.
+// TestMigrationsAreFrozen fails if a released migration is edited: installations that
+// have run it would never run the edited text.
 func TestMigrationsAreFrozen(t *testing.T) {
 	t.Parallel()
 	storetest.Frozen(t, migrations, map[string]string{

@@ -23,8 +23,7 @@ const (
 	deleteNoteQuery = `DELETE FROM notes WHERE workspace_id = ? AND conversation_id = ? AND id = ?`
 )
 
-// Notes returns up to limit notes of a conversation before the given one, newest first,
-// and the id before which the list continues.
+// Notes returns a page of the notes of a conversation (see store.Conversations).
 func (s *Store) Notes(ctx context.Context, ws, conversation desk.ID, before *desk.ID, limit int) (found []*desk.Note, next *desk.ID, err error) {
 	if before == nil {
 		before = &lastID
@@ -49,7 +48,8 @@ func (t *tx) PutNote(n *desk.Note) error {
 		text(string(n.Author.Type)).id(n.Author.ID).text(n.Author.Name).time(n.CreatedAt).run())
 }
 
-// DeleteNote deletes a note like an erasure: a scrub also clears its copies in the file.
+// DeleteNote deletes a note, and asks for a scrub as an erasure does: the scrub clears
+// the note's copies in the file.
 func (t *tx) DeleteNote(conversation, id desk.ID) (bool, error) {
 	if err := t.c.stmt(deleteNoteQuery).id(t.ws).id(conversation).id(id).run(); err != nil || t.c.Changes() == 0 {
 		return false, failed("delete note", err)

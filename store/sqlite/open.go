@@ -22,8 +22,9 @@ const (
 	// busyTimeout is how long a statement waits for another process's lock.
 	busyTimeout = 5 * time.Second
 
-	// Page caches, in KiB. With its cache, the writer need not read identity pages again
-	// for each look-up. A reader mostly reads a row once.
+	// The sizes of page caches, in KiB. The large cache of the writer keeps the pages of
+	// identities, so that a look-up need not read them again. A reader needs little,
+	// because it mostly reads a row only once.
 	writerCache = 80 << 10
 	readerCache = 4 << 10
 )
@@ -54,7 +55,7 @@ type Store struct {
 	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
 
 	turn    *flock.Flock
-	gave    time.Time   // when this process last let go of its turn
+	gave    time.Time   // when this process last ended its turn
 	serving atomic.Bool // this process writes steadily: it lets others write in between
 	looked  time.Time   // when this process last checked whether another one waits
 
@@ -184,7 +185,7 @@ func (s *Store) balance() {
 	}
 }
 
-// pointRead is about how many pages a look-up of one record touches.
+// pointRead is the approximate number of pages that a look-up of one record touches.
 const pointRead = 4
 
 // Ready tells whether the database answers and this process may write to it.

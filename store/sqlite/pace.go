@@ -9,8 +9,8 @@ import (
 
 const paceQuery = `SELECT until_us FROM pace WHERE workspace_id = ? AND bucket = ?`
 
-// Pace takes one place in each of the buckets, if no bucket makes the caller wait longer
-// than most. It returns how long to wait before going on. Otherwise it takes no place.
+// Pace takes one place in each of the buckets, and returns how long the caller must wait
+// before it goes on. If this wait would be longer than most, it takes no place.
 func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
 	err = s.write(func(c conn) error {
 		now, longest := s.clock().UnixMicro(), int64(0)
@@ -41,8 +41,9 @@ func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most 
 	return wait, ok && err == nil, err
 }
 
-// ForgetPace deletes the buckets of a workspace whose places have all passed, or are
-// further ahead than longest, which is impossible.
+// ForgetPace deletes the buckets of a workspace whose places are all in the past. It also
+// deletes buckets with places further ahead than longest, because such places are
+// impossible.
 func (s *Store) ForgetPace(_ context.Context, ws desk.ID, longest time.Duration) error {
 	return s.write(func(c conn) error {
 		return failed("forget pace", c.stmt(`DELETE FROM pace WHERE workspace_id = ? AND (until_us <= ? OR until_us > ?)`).

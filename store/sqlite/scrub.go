@@ -14,7 +14,7 @@ import (
 // (docs/adr/0022).
 
 const (
-	// scrubEvery is how long a deletion waits at most until the gaps are cleared.
+	// scrubEvery is the longest time from a deletion to the clearing of the gaps.
 	scrubEvery = time.Hour
 	// scrubLook is how many pages one step reads. scrubClear is how many it clears, in one
 	// transaction.
@@ -22,8 +22,8 @@ const (
 	// scrubPause is the pause between two steps. It leaves most of the disk's time to
 	// writes.
 	scrubPause = 50 * time.Millisecond
-	// scrubAtStop is how long a stopping process clears gaps at most. The next start
-	// continues.
+	// scrubAtStop is the longest time for which a stopping process clears gaps. The next
+	// start continues.
 	scrubAtStop = 3 * time.Second
 	// scrubCache is small, in KiB: each page is read once.
 	scrubCache = 64
@@ -101,7 +101,7 @@ func (s *Store) scrub(ctx context.Context, pause time.Duration) (err error) {
 	return s.write(endScrub)
 }
 
-// endScrub notes that nothing is left to clear, unless people were deleted meanwhile.
+// endScrub stores that nothing is left to clear, unless people were deleted meanwhile.
 func endScrub(c conn) error {
 	if state, err := scrubState(c); err != nil || state != scrubUnderWay {
 		return err

@@ -60,7 +60,7 @@ func (s *Store) currentSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 	return s.settingsAt(c, ws, version)
 }
 
-// toWrite is like currentSettings, for a transaction that is going to write. It returns
+// toWrite is currentSettings for a transaction that is going to write. It returns
 // Unavailable if this process may not write any more.
 func (s *Store) toWrite(c conn, ws desk.ID) (*desk.Settings, error) {
 	settings := s.current[ws]

@@ -169,8 +169,8 @@ func newWorkspace(t *testing.T, s *Store) desk.ID {
 	return ws
 }
 
-// TestDiskFull: writes to a full database return Unavailable. It keeps all acknowledged
-// data, still reads, and continues by itself when there is room.
+// TestDiskFull: writes to a full database return Unavailable. The database keeps all
+// acknowledged data, can still be read, and accepts writes as soon as there is room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -198,8 +198,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestAReadThatFailsLeavesNothingOpen: a statement that is not reset would hold its
-// snapshot, and could not be bound again on this connection.
+// TestAReadThatFailsLeavesNothingOpen: a failed read resets its statement. Otherwise the
+// statement would keep its snapshot, and could not be bound again on this connection.
 func TestAReadThatFailsLeavesNothingOpen(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -236,7 +236,8 @@ func TestAReadThatFailsLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// TestLockedIsUnavailable: another process does not release its lock.
+// TestLockedIsUnavailable: while another process holds the lock, a write returns
+// Unavailable.
 func TestLockedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -260,7 +261,8 @@ func TestLockedIsUnavailable(t *testing.T) {
 	}
 }
 
-// together runs changes in one group: it blocks the queue until all of them wait.
+// together is a helper that lets n changes run in one group: it blocks the queue until
+// all of them wait.
 func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 	t.Helper()
 	started, release := make(chan struct{}), make(chan struct{})
@@ -300,8 +302,8 @@ func TestChangesJoinATransaction(t *testing.T) {
 		}
 		return n
 	}
-	// joins tells whether the second change ran before the row of the first one was
-	// committed.
+	// joins is a helper: it tells whether the second change ran before the row of the first
+	// one was committed.
 	joins := func(ref string, long bool) (joined bool) {
 		before := committed()
 		began := time.Now()
@@ -352,7 +354,7 @@ func TestChangesShareACommit(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		fail func(conn) error
-		runs int // of each change
+		runs int // how often each change runs
 	}{
 		"refused":                 {func(conn) error { return refusal }, 1},
 		"refused_as_unavailable":  {func(conn) error { return stored.Unavailable(refusal) }, 1},
@@ -383,7 +385,8 @@ func TestChangesShareACommit(t *testing.T) {
 				if (n == 3) != (err != nil) {
 					t.Errorf("change %d: %v", n, err)
 				}
-				// Changes behind one that wrote and failed run for the first time after it.
+				// When a change wrote and then failed, the changes behind it have not run
+				// yet. They run only once, after it.
 				if want := tc.runs; runs[n] != want && (n <= 3 || runs[n] != 1) {
 					t.Errorf("change %d ran %d times, want %d", n, runs[n], want)
 				}
@@ -575,7 +578,7 @@ func TestEventsAreNumberedOn(t *testing.T) {
 }
 
 // TestEventsAreNumberedOn_by_all: another process, such as a command, may have written
-// the newest event. A failed transaction does not leave out a number.
+// the newest event. A failed transaction leaves no gap in the numbers.
 func TestEventsAreNumberedOn_by_all(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -715,7 +718,8 @@ func TestAReaderDoesNotHoldUpWriters(t *testing.T) {
 	}
 }
 
-// TestAGrownLogWakesTheCheckpointer counts single writes and large ones.
+// TestAGrownLogWakesTheCheckpointer: many small commits start a checkpoint, and so do a
+// few large ones. A large callback counts with all its pages.
 func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 	t.Parallel()
 	for rows, most := range map[int]int{6: 1500, 6000: 12} {
@@ -820,8 +824,9 @@ func TestStuckContent(t *testing.T) {
 	storetest.StuckContent(t, openAt(t, filepath.Join(dir, "parley.db")), filepath.Join(dir, "media"))
 }
 
-// TestFilesGoBesideWrites: files are deleted while no transaction is open, since all others
-// wait for one. A write in the same transaction sees that they are still there.
+// TestFilesGoBesideWrites: while a transaction is open, all other writes wait, so files
+// are deleted only after the transaction. A change in the same transaction still sees the
+// files.
 func TestFilesGoBesideWrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -865,7 +870,8 @@ func TestFilesGoBesideWrites(t *testing.T) {
 		}
 		return n
 	}
-	// beside runs do, and look in the same transaction as its first change.
+	// beside is a helper that runs do. In the transaction of do's first change, it also
+	// runs look.
 	beside := func(do func() error, look func()) {
 		t.Helper()
 		blocked, free := make(chan struct{}), make(chan struct{})

@@ -34,9 +34,10 @@ type stmt struct {
 	fail error
 }
 
-// stmt returns the prepared statement of query, ready to be bound. Its last use has
-// reset it (run, done), and all parameters are bound again. So it need not be cleared,
-// which would be measurable with six statements for a contact.
+// stmt returns the prepared statement of query, ready to be bound. It does not clear the
+// bindings of the last use: that use has reset the statement (run, done), and the next
+// use binds all parameters again. With six statements for each contact, clearing would
+// take measurable time.
 //
 // A parameter whose value could change SQLite's plan is written as +?, for example LIMIT
 // +?. Otherwise SQLite plans the statement again at each use.
@@ -189,8 +190,8 @@ func (s *stmt) readJSON(into any) {
 	}
 }
 
-// one runs a statement and returns its only row, read by read, or the zero value if
-// there is none.
+// one returns the only row of a statement, as the callback read has read it. If there is
+// no row, it returns the zero value.
 func one[T any](doing string, s stmt, read func(*stmt) T) (v T, err error) {
 	if s.next() {
 		v = read(&s)
@@ -198,7 +199,7 @@ func one[T any](doing string, s stmt, read func(*stmt) T) (v T, err error) {
 	return v, failed(doing, s.done())
 }
 
-// all runs a statement and returns its rows, each read by read.
+// all returns the rows of a statement, each as the callback read has read it.
 func all[T any](doing string, s stmt, read func(*stmt) T) (list []T, err error) {
 	for s.next() {
 		list = append(list, read(&s))

@@ -13,11 +13,11 @@ import (
 const (
 	// yieldEvery is how often a busy writer checks whether another process waits.
 	yieldEvery = 10 * time.Millisecond
-	// yieldBound is how long the busy writer waits at most, because the other process may
-	// hang.
+	// yieldBound is the longest time for which the busy writer waits, because the other
+	// process may hang.
 	yieldBound = 2 * time.Second
-	// yieldPause is how long the busy writer does not check again after the other process
-	// seemed to hang.
+	// yieldPause is the time after which the busy writer checks again, once the other
+	// process seemed to hang.
 	yieldPause = time.Minute
 	// gap is how long a process that writes rarely leaves the file unlocked after each of
 	// its transactions. A waiting server checks every millisecond, so it can write between

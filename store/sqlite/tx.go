@@ -7,8 +7,8 @@ import (
 	"parley/store"
 )
 
-// A tx is the transaction of one closure, on the writing connection. Others may share
-// its commit.
+// A tx is the transaction of one closure, on the writing connection. Other closures may
+// share its commit.
 type tx struct {
 	s        *Store
 	c        conn

@@ -72,7 +72,8 @@ func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name s
 // EraseWorkspace deletes up to limit records of a workspace that is marked as deleted,
 // and returns how many. When none are left, it deletes the workspace itself.
 //
-// Its files are deleted between two transactions, since all other writes wait for one.
+// The workspace's files are deleted between two transactions, because all other writes
+// wait while a transaction is open.
 func (s *Store) EraseWorkspace(_ context.Context, ws desk.ID, limit int) (n int, err error) {
 	empty := false
 	err = s.write(func(c conn) error {

@@ -19,12 +19,12 @@ const beginWrite = "BEGIN IMMEDIATE"
 // groupChanges is how many changes share a commit at most.
 const groupChanges = 256
 
-// joinFor is how long a running transaction accepts further changes. After that, further
-// changes would make its callers wait too long.
+// joinFor is how long a running transaction accepts further changes. If it accepted them
+// for longer, its callers would wait too long.
 const joinFor = 10 * time.Millisecond
 
-// A change is one caller's part of a transaction. If alone is set, it is an action
-// between two transactions.
+// A change is one caller's part of a transaction. If alone is set, it is not part of a
+// transaction, but an action that runs between two transactions.
 type change struct {
 	do    func(conn) error
 	alone bool
@@ -41,15 +41,16 @@ type queue struct {
 	waiting []*change
 }
 
-// write runs do inside a transaction. It returns nil once the changes are durable. If do
-// returns an error, write returns it and stores nothing. The transaction may be shared
-// with other changes. Their failure does not affect this change, but do may then run
-// twice. A transaction that wrote no row costs no sync.
+// write runs the callback do inside a transaction. It returns nil once the changes are
+// durable. If do returns an error, write returns it and stores nothing. The transaction
+// may be shared with other changes. Their failure does not affect this change, but do may
+// then run twice. A transaction that wrote no row costs no sync.
 func (s *Store) write(do func(conn) error) error {
 	return s.enqueue(&change{do: do})
 }
 
-// alone runs do while no transaction of this process is open.
+// alone is for an action that needs all transactions of this process to be closed: it
+// runs the callback do between two of them.
 func (s *Store) alone(do func() error) error {
 	return s.enqueue(&change{alone: true, do: func(conn) error { return do() }})
 }
@@ -91,7 +92,7 @@ func (q *queue) leave() []*change {
 	defer q.mu.Unlock()
 	group := q.next(groupChanges)
 	if group == nil && len(q.waiting) > 0 {
-		group, q.waiting = q.waiting[:1:1], q.waiting[1:] // a change that is alone
+		group, q.waiting = q.waiting[:1:1], q.waiting[1:] // a change whose alone is set
 	}
 	if group == nil {
 		q.busy, q.waiting = false, nil
@@ -99,15 +100,16 @@ func (q *queue) leave() []*change {
 	return group
 }
 
-// join returns the changes that have arrived while a group ran, for the same commit.
+// join returns the changes that arrived while a group was running. They join the group's
+// commit.
 func (q *queue) join(most int) []*change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.next(most)
 }
 
-// next takes up to most changes out of the queue, but stops before a change that is
-// alone.
+// next takes changes out of the queue, at most the given number. It stops before a change
+// whose alone is set.
 func (q *queue) next(most int) []*change {
 	n := 0
 	for n < len(q.waiting) && n < most && !q.waiting[n].alone {
@@ -208,7 +210,8 @@ func (s *Store) perform(ch *change) (err error) {
 	return ch.do(c)
 }
 
-// written returns how many rows the writer has written since it was opened.
+// written is a count: it returns how many rows the writer has written since it was
+// opened.
 func (s *Store) written() int64 {
 	row := s.writer.stmt("SELECT total_changes()")
 	row.next()

@@ -76,8 +76,8 @@ func sessions(t *testing.T, s store.Store) {
 	must(t, s.ForgetAccess(t.Context(), ws, 98))
 	must(t, s.ForgetAccess(t.Context(), ws, 98))
 	equal(t, "sessions", there(all...), []string{"more2", "eve"})
-	// Storing a member with a larger SessionsFrom ends all sessions, by whatever clock
-	// they began.
+	// Storing a member with a larger SessionsFrom ends all sessions, whatever time they
+	// have as their beginning.
 	beginSession(t, s, "ahead", store.Session{Workspace: ws, Member: ada.ID, BegunAt: 95, ExpiresAt: 99}, 3)
 	ada.SessionsFrom = 50
 	if m := edit(t, s, ws, desk.Change{Member: ada}).Member(ada.ID); *m != *ada {
@@ -165,7 +165,7 @@ func loginLinks(t *testing.T, s store.Store) {
 	}
 }
 
-// spentOnce: if many take a link at once, only one gets it.
+// spentOnce: if many callers take the same link at once, only one of them gets it.
 func spentOnce(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	for round := range 5 {
@@ -258,7 +258,7 @@ func memberAccess(t *testing.T, s store.Store) {
 	find(desk.CanonicalEmail("évé@example.com"))
 }
 
-// recipes: how the passwords of one e-mail are hashed, in all workspaces.
+// recipes tests MostRecipes: it counts the recipes of one e-mail in all workspaces.
 func recipes(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	const tail = len("#12")
@@ -305,7 +305,8 @@ func recipes(t *testing.T, s store.Store) {
 	}
 }
 
-// held: a member's contacts and conversations are counted up to a bound.
+// held tests Held: the contacts and the conversations of a member are counted up to a
+// bound.
 func held(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	count := func(most, wantContacts, wantConversations int) {

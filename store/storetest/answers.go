@@ -9,7 +9,7 @@ import (
 	"parley/store"
 )
 
-// holding stores an open conversation that is assigned to a member.
+// holding stores a conversation of this status that is assigned to a member.
 func holding(t *testing.T, s store.Store, ws, member desk.ID, status desk.ConversationStatus) {
 	t.Helper()
 	c := newConversation(newID(), newID())
@@ -17,8 +17,8 @@ func holding(t *testing.T, s store.Store, ws, member desk.ID, status desk.Conver
 	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(c) })
 }
 
-// loadsAndTurns: open conversations are counted up to a bound, and each policy has its
-// own turns.
+// loadsAndTurns: the open conversations of a member are counted up to a bound, and each
+// policy has its own turns.
 func loadsAndTurns(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -61,8 +61,8 @@ func loadsAndTurns(t *testing.T, s store.Store) {
 	})
 }
 
-// pool lists unassigned conversations that wait, longest wait first. A workspace with
-// such conversations is found only if it has a policy.
+// pool tests Pool and Pools. Unassigned conversations that wait are listed, longest wait
+// first. A workspace with such conversations is found only if it has a policy.
 func pool(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	channel := newID()
@@ -123,8 +123,8 @@ func pool(t *testing.T, s store.Store) {
 	pools()
 }
 
-// autoReplies: one caller takes a reply until its lease ends, the oldest reply first.
-// Replies are deleted with their contact.
+// autoReplies: only one caller has a reply until its lease ends. The oldest reply is
+// taken first. Replies are deleted with their contact.
 func autoReplies(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	person := put(t, s, ws, upsert("a@example.com", "")).ID

@@ -136,7 +136,7 @@ func attemptKeys(t *testing.T, s store.Store) {
 	}
 	holder("key", nil)
 	putAttempts(t, s, ws, first, second)
-	holder("key", nil) // an attempt does not hold its key by itself
+	holder("key", nil) // storing an attempt does not yet give it its key
 	take := func(key string, id desk.ID) error {
 		return s.InTx(t.Context(), ws, func(tx store.Tx) error { return tx.TakeKey(key, id) })
 	}
@@ -205,7 +205,8 @@ func attemptLists(t *testing.T, s store.Store) {
 	putAttempts(t, s, ws, doubtful[0])
 	check(desk.InDoubt, doubtful[1:])
 
-	// A page has a bounded number of bytes, and looks at a bounded number of attempts.
+	// A page has at most a certain number of bytes, and looks at a bounded number of
+	// attempts.
 	other, _ := newWorkspace(t, s)
 	for from := 0; from < desk.MaxLooked+10; from += 500 {
 		commit(t, s, other, func(tx store.Tx) error {
@@ -288,7 +289,7 @@ func attemptsLapse(t *testing.T, s store.Store) {
 	}
 }
 
-// serve raises the counter of hours.
+// serve raises the counter by this many hours, as a running server does.
 func serve(t *testing.T, s store.Store, hours int) {
 	t.Helper()
 	for range hours {
@@ -298,7 +299,8 @@ func serve(t *testing.T, s store.Store, hours int) {
 	}
 }
 
-// hours: if several nodes read the same value, the counter is raised only by one.
+// hours: if several nodes have read the same value and raise the counter, it grows only
+// by one.
 func hours(t *testing.T, s store.Store) {
 	now, hour, err := s.Clock(t.Context())
 	must(t, err)
@@ -321,8 +323,8 @@ func attemptsAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	age := map[desk.ID]int64{}
-	// with puts an attempt that is settled in this hour. The given time has no effect on
-	// its age.
+	// with is a helper that stores an attempt. The attempt is settled in the current hour
+	// of the counter. The given time has no effect on the attempt's age.
 	with := func(ws desk.ID, key string, settled desk.Time) *desk.Attempt {
 		t.Helper()
 		a := newAttempt("1")
@@ -442,7 +444,8 @@ func deleteErasesAttempts(t *testing.T, s store.Store) {
 	check(other, foreign)
 }
 
-// spellings are pairs of one person's handles in two spellings.
+// spellings lists pairs of handles of one person. The two handles of a pair are spellings
+// of the same handle.
 var spellings = [][2]desk.Identity{
 	{{Kind: desk.KindPhone, Value: "551187654321"}, {Kind: desk.KindPhone, Value: "5511987654321"}},
 	{{Kind: desk.KindPhone, Value: "5215512345678"}, {Kind: desk.KindPhone, Value: "525512345678"}},
@@ -452,8 +455,7 @@ var spellings = [][2]desk.Identity{
 }
 
 // deleteErasesSpellings: deleting a contact erases the attempts to its number and the
-// callbacks that name it. The contact, the attempts and the callbacks may have different
-// spellings.
+// callbacks that name it, even if each of them has another spelling of the number.
 func deleteErasesSpellings(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	for _, pair := range spellings {

@@ -101,8 +101,8 @@ func callbackBodies(t *testing.T, s store.Store) {
 	}
 	items(bare(first), bare(second), bare(large), bare(empty), plain)
 
-	// The inbound item has the number of updates that are processed, for the process that
-	// continues.
+	// The inbound item contains the number of updates that are already processed. The
+	// process that continues needs this number.
 	rest := large
 	rest.Skip = 70
 	commit(t, s, ws, func(tx store.Tx) error {
@@ -152,8 +152,8 @@ func deleteErasesCallbacks(t *testing.T, s store.Store) {
 	kept := []desk.InboundItem{with(ws), with(ws, "ada"), with(ws, "a@example.com", "90532111223", "9053211122330", ""), with(ws, "905329999999")}
 	friends, foreign := with(ws, second), with(other, "905321112233")
 
-	// A callback that is not processed yet, and a processed one with the same id as an
-	// unprocessed one.
+	// One callback is not processed yet. Another one is processed, but has the same id as
+	// an unprocessed one.
 	pending, taken := with(ws, "905321112233"), with(ws, "905321112233")
 	namesake := taken
 	namesake.ReceivedAt++
@@ -240,8 +240,8 @@ func callbacksAreForgotten(t *testing.T, s store.Store) {
 	checkCallbacks(t, s, other, false, foreign)
 	checkNewest(t, s, other, channel, at(10)) // the time of a forgotten callback
 
-	// A callback that is not processed is kept at any age, and does not count for the
-	// limit.
+	// A callback that is not processed is kept, however old it is, and is not counted in
+	// the limit.
 	waiting, taken := newCallback(channel, at(1)), newCallback(channel, at(2))
 	waiting.Due = base + 3_600_000
 	putCallback(t, s, ws, waiting, "1")
@@ -278,7 +278,7 @@ func callbacksAreSealed(t *testing.T, s store.Store) {
 	checkCallbacks(t, s, one, true, inOne)
 	checkCallbacks(t, s, two, true, inTwo)
 
-	putInbound(t, s, two, inTwo) // protects only the callback of its own workspace
+	putInbound(t, s, two, inTwo) // an unprocessed callback protects only the callback of its own workspace
 	put(t, s, one, remove(contacts[one].ID))
 	checkCallbacks(t, s, one, false, inOne)
 	checkCallbacks(t, s, two, true, inTwo)

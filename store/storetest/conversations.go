@@ -289,8 +289,7 @@ func conversationCounts(t *testing.T, s store.Store) {
 	check(ada.ID, channels[0], desk.ConversationCounts{Held: 3, Unassigned: 4, Open: 14, Waiting: 3})
 }
 
-// conversationLoads: counts end at a hundred, and waits are looked for among the longest
-// ones.
+// conversationLoads: counts end at a hundred, and only the longest waits are looked at.
 func conversationLoads(t *testing.T, s store.Store) {
 	ws, ada := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
@@ -507,7 +506,8 @@ func windowsSurvive(t *testing.T, s store.Store) {
 	check(other, map[desk.WindowRef]desk.Window{})
 }
 
-// newestConversation: the newest one of a person on a channel, whatever its status.
+// newestConversation: the newest conversation with a person on a channel is found,
+// whatever its status is.
 func newestConversation(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	first := newConversation(newID(), newID())

@@ -7,8 +7,8 @@ import (
 	"parley/store"
 )
 
-// dailyCounts: counts add up, but only if they continue from the place up to which
-// events are counted.
+// dailyCounts: counts are added up, but only if they begin at the place up to which
+// events are already counted.
 func dailyCounts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)

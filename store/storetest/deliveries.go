@@ -117,9 +117,9 @@ func deliveryFields(t *testing.T, s store.Store) {
 	}
 }
 
-// deliveriesHeld: the holder of a webhook's deliveries stores them without reading,
-// until something changes: another process has the task, or has called the holder; the
-// settings have changed; or the feed does not have the cursor.
+// deliveriesHeld: the holder of a webhook's deliveries can store them without reading.
+// This ends when another process has the task or has called the holder, when the settings
+// have changed, or when the feed does not have the cursor.
 func deliveriesHeld(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	contact := put(t, s, ws, upsert("ada@example.com", ""))
@@ -195,8 +195,8 @@ func deliveriesHeld(t *testing.T, s store.Store) {
 	}
 }
 
-// deliveryAttempts: a changed delivery keeps its responses, without those of tries that
-// it no longer has.
+// deliveryAttempts: a changed delivery keeps the responses of the tries that it still
+// has.
 func deliveryAttempts(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	webhook, contact := newID(), put(t, s, ws, upsert("ada@example.com", ""))
@@ -246,7 +246,8 @@ func deleteErasesResponses(t *testing.T, s store.Store) {
 			t.Errorf("%+v, want the response %q", found.Tries, want)
 		}
 	}
-	// At the same time as deletions: in any order, no response is left.
+	// Responses are stored and contacts are deleted at the same time. In whatever order
+	// this happens, no response is left.
 	var group sync.WaitGroup
 	for n := range 20 {
 		c := put(t, s, ws, upsert(fmt.Sprintf("%d@example.com", n), ""))
@@ -267,8 +268,8 @@ func deleteErasesResponses(t *testing.T, s store.Store) {
 	}
 }
 
-// deliveriesAreForgotten: settled deliveries are deleted by age and by number, pending
-// ones only with their webhook.
+// deliveriesAreForgotten: settled deliveries are deleted by their age and by their
+// number. Pending deliveries are deleted only with their webhook.
 func deliveriesAreForgotten(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	webhook := newID()

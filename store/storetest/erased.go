@@ -10,7 +10,8 @@ import (
 )
 
 // erasedIsKnown: messages of a deleted contact are recognized by their ids at the
-// provider, until their time is over. Messages of other contacts are not.
+// provider, until the hashes of these ids have expired. Messages of other contacts are
+// not.
 func erasedIsKnown(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)

@@ -16,7 +16,7 @@ import (
 // everyType returns all event types.
 func everyType(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil }
 
-// feed reads a page, and checks that AtOnce gives the same page.
+// feed returns a page of the feed, and checks that AtOnce gives the same page.
 func feed(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery) *store.EventPage {
 	t.Helper()
 	return feedOf(t, s, ws, q, everyType)
@@ -116,8 +116,8 @@ func eventFields(t *testing.T, s store.Store) {
 	wantType(t, err, desk.Forbidden)
 }
 
-// eventPages: pages of any size join without a gap. A page of rare types looks at a
-// bounded number of events. No event is lost while others write.
+// eventPages: pages of any size follow each other without a gap. A page of rare types
+// looks at a bounded number of events. No event is lost while others write.
 func eventPages(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const writers, each = 8, 40

@@ -64,7 +64,7 @@ func inboundDue(t *testing.T, s store.Store) {
 	}
 	take(nil, nil)
 	take(list[:3], []desk.InboundItem{changed, list[1], list[2]}) // as they are stored now
-	take(list[:4], list[3:4])                                     // the others are gone already
+	take(list[:4], list[3:4])                                     // the other items are gone already
 	take(list[:4], nil)
 	check(10, list[4:], false)
 	due, err := s.InboundDue(t.Context(), 2*time.Hour)

@@ -154,7 +154,8 @@ func walkBesideWriters(t *testing.T, s store.Store) {
 	})
 	for range 5 {
 		seen := map[desk.ID]bool{}
-		// The walk ends at the time at which it began: later contacts have changed since.
+		// The walk ends at the time at which it began: contacts after this time have
+		// changed since the beginning.
 		for place, pages := (desk.ContactPlace{}), 0; pages < 200; pages++ {
 			page, _, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, place, 3)
 			must(t, err)

@@ -304,7 +304,7 @@ func StuckContent(t *testing.T, s store.Store, dir string) {
 	folder := filepath.Join(dir, all[0].ws.String(), name[:2])
 	stuck = filepath.Join(folder, name)
 	must(t, os.Rename(folder, folder+"-elsewhere"))
-	must(t, os.WriteFile(folder, nil, 0o600)) // in a file, there is nothing that could be deleted
+	must(t, os.WriteFile(folder, nil, 0o600)) // this path is now a file, so no file below it can be deleted
 	for range 2 {
 		_, err := s.DropContents(t.Context(), 50)
 		wantType(t, err, desk.Unavailable)
@@ -342,7 +342,7 @@ func mediaDrafts(t *testing.T, s store.Store) {
 		d.Drop()
 		d.Drop()
 	}
-	left, err := s.NewContent(t.Context(), ws) // as if its process had died
+	left, err := s.NewContent(t.Context(), ws) // as if the process of this draft had died
 	must(t, err)
 	_, err = left.Write(content)
 	must(t, err)
@@ -371,8 +371,8 @@ func mediaDrafts(t *testing.T, s store.Store) {
 	wantType(t, err, desk.NotFound)
 }
 
-// mediaRaces: the same content is deleted and stored again at the same time. The new
-// file always has its content.
+// mediaRaces: the same content is deleted and stored again at the same time. The new file
+// always has its content afterwards.
 func mediaRaces(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	content := filler(100_000, 4)

@@ -138,7 +138,7 @@ func unknownMessage(t *testing.T, s store.Store) {
 }
 
 // messagesByReferences: each existing message is found, with its fields. Messages of
-// other channels or workspaces are not.
+// other channels or workspaces are not found.
 func messagesByReferences(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)

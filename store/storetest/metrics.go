@@ -69,7 +69,7 @@ func metrics(t *testing.T, s store.Store) {
 	commit(t, s, other, func(tx store.Tx) error { return tx.PutMediaJob(ended) })
 	check(store.Metrics{InDoubt: 2, Waiting: 2, Media: 1, Channels: channels})
 
-	// The time of the newest callback stays after the callback is deleted.
+	// The time of the newest callback is kept after the callback is deleted.
 	for n := 1; n > 0; {
 		var err error
 		n, err = s.ForgetCallbacks(t.Context(), ws, 0, 2)

@@ -9,8 +9,8 @@ import (
 	"parley/store"
 )
 
-// notes: notes keep their fields, pages join, a page has a bounded number of bytes, and
-// a note is deleted alone or with its contact.
+// notes: notes keep their fields. Pages follow each other without a gap, and each has a
+// bounded number of bytes. A note is deleted alone or with its contact.
 func notes(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)

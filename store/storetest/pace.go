@@ -68,7 +68,7 @@ func paceTakesAll(t *testing.T, s store.Store) {
 	pace(t, s, ws, 0, true, 0, hourly("new", 1)) // the refusals took no place of it
 }
 
-// paceRaces: if many ask at once, they get exactly the places that exist.
+// paceRaces: if many callers ask at once, they get exactly the places that exist.
 func paceRaces(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const callers, burst = 16, 5

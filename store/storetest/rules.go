@@ -22,7 +22,8 @@ const (
 const fenceWriters = 4
 
 // OtherRules checks that a store stops writing when another one opens the same database
-// with newer rules of identities. open opens that database with the given rules.
+// with newer rules of identities. The callback open opens that database with the given
+// rules.
 func OtherRules(t *testing.T, open func(rules string, log *slog.Logger) (store.Store, error)) {
 	t.Helper()
 	var log bytes.Buffer

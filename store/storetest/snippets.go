@@ -58,8 +58,9 @@ func snippets(t *testing.T, s store.Store) {
 	check(other, desk.Snippet{Shortcut: "hi", Text: "theirs", UpdatedAt: 1})
 }
 
-// snippetRaces: transactions that count the snippets before they store one do not pass a
-// number together, and two that store the same one do not both find that it is new.
+// snippetRaces: many transactions count the snippets before they store one, but together
+// they do not exceed the limit. If two transactions store the same snippet, only one of
+// them finds that it is new.
 func snippetRaces(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	const most, writers, rounds = 3, 8, 5

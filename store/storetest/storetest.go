@@ -48,8 +48,8 @@ import (
 	"parley/store"
 )
 
-// Run checks that the stores that open returns keep all promises of store.Store. Each
-// call of open must return an empty store, and close it with t.Cleanup.
+// Run checks the stores that the callback open returns: they must keep all promises of
+// store.Store. Each call of open must return an empty store, and close it with t.Cleanup.
 func Run(t *testing.T, open func(*testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"contact/fields_survive":              contactFieldsSurvive,
@@ -214,7 +214,7 @@ func wantType(t *testing.T, err error, want desk.ErrorType) {
 	}
 }
 
-// missing checks that a look-up has found nothing and returned no error.
+// missing returns a check that a look-up has found nothing and has returned no error.
 func missing[T any](found *T, err error) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()

@@ -87,7 +87,8 @@ func ownWrites(t *testing.T, s store.Store) {
 	})
 }
 
-// txErrors runs transactions that fail in every way, and others that succeed meanwhile.
+// txErrors runs transactions that fail in every possible way, and other transactions that
+// succeed at the same time.
 func txErrors(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	held := newID()
@@ -200,7 +201,7 @@ func recordsAreSealed(t *testing.T, s store.Store) {
 			return errors.Join(tx.PutConversation(r.c), tx.PutMessage(r.m), tx.PutAttempt(r.a), tx.TakeKey("k", r.a.ID))
 		})
 	}
-	// check reads the records with all methods.
+	// check is a helper that reads the records with all methods.
 	check := func(ws desk.ID, want records) {
 		t.Helper()
 		id, c := inOne.m.ID, inOne.c

@@ -106,8 +106,8 @@ func Upgraded(t *testing.T, s store.Store) {
 // release. They are numbered from 1, and all have the time 1.
 const OldEvents = 30
 
-// UpgradedEvents checks that the feed begins after the events of an older release, also
-// while these are dropped, and that numbers continue.
+// UpgradedEvents checks that the feed begins after the events of an older release, even
+// while these events are being dropped. New events continue the numbers of the old ones.
 func UpgradedEvents(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)
@@ -240,8 +240,8 @@ func OldAging(id func(desk.ID) string, blob func([]byte) string) (statements []s
 	return statements
 }
 
-// UpgradedAging checks a store that was opened on a database with OldAging. leases is
-// how many leases the database has now.
+// UpgradedAging checks a store that was opened on a database with the records of
+// OldAging. leases is how many leases the database has now.
 func UpgradedAging(t *testing.T, s store.Store, leases int) {
 	t.Helper()
 	ws := OldID(0)
@@ -336,8 +336,8 @@ func oldTalkAt(r *rand.Rand, n int) desk.Time {
 }
 
 // OldTalk returns statements for a database of the first release. They store
-// conversations with messages that are late, failed or without an opt-in, and
-// conversations without messages.
+// conversations without messages, and conversations whose messages are late, have failed
+// or have no opt-in.
 func OldTalk(id func(desk.ID) string) (statements []string) {
 	add := func(format string, args ...any) { statements = append(statements, fmt.Sprintf(format, args...)) }
 	r := rand.New(rand.NewPCG(1, 2))
@@ -382,8 +382,8 @@ func OldTalk(id func(desk.ID) string) (statements []string) {
 	return statements
 }
 
-// UpgradedTalk checks a store that was opened on a database with OldTalk: messages have
-// their fields, and the state of conversations fits their messages.
+// UpgradedTalk checks a store that was opened on a database with the records of OldTalk.
+// Messages have their fields, and the state of each conversation fits its messages.
 func UpgradedTalk(t *testing.T, s store.Store) {
 	t.Helper()
 	ws := OldID(0)

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// check returns why the message may not be sent, or nil. The order of its checks is part
-// of the package's contract. The caller holds s.mu.
+// check returns the failure of a message that may not be sent, or nil. The order of its
+// checks is part of the package's contract. The caller holds s.mu.
 func (s *Simulator) check(m *message) *Failure {
 	var template Template
 	if i := s.find(m.template, m.language); i >= 0 {
@@ -60,14 +60,15 @@ func (s *Simulator) checkRecipient(m *message, t Template) *Failure {
 	return nil
 }
 
-// A bucket has a place for each message that may be sent at once. Places come back with
-// time.
+// A bucket has a place for each message that may be sent at once. A used place becomes
+// free again after some time.
 type bucket struct {
 	left float64
 	at   time.Time
 }
 
-// full refills the bucket, and tells whether it has a place.
+// full frees the places whose time has passed, and tells whether the bucket then has a
+// place.
 func (b *bucket) full(now time.Time, size, perSecond float64) bool {
 	if b.at.IsZero() {
 		b.left = size
@@ -111,7 +112,8 @@ func (m *message) person() string {
 	return digits(m.to)
 }
 
-// open tells whether the person has written within the last day.
+// open tells whether the customer service window is open: the person has written within
+// the last day.
 func (s *Simulator) open(m *message) bool {
 	last, ok := s.lastInbound[m.person()]
 	return ok && s.c.Now().Sub(last) < 24*time.Hour
@@ -391,14 +393,15 @@ func (f filling) checkLength() *Failure {
 	return nil
 }
 
-// filled replaces the placeholders by the values, in one pass.
+// filled returns a text in which the values replace the placeholders. Placeholders inside
+// the values are not replaced.
 func filled(text string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		return values[placeholder.FindStringSubmatch(found)[1]]
 	})
 }
 
-// title writes a button's type as in Meta's details: Url, Copy_code.
+// title returns a button's type as Meta's details write it: Url, Copy_code.
 func title(format string) string {
 	if format == "" {
 		return ""

@@ -16,7 +16,7 @@ type control struct {
 	do      func(*http.Request) (any, error)
 }
 
-// calls lists the control API.
+// calls returns the list of all calls of the control API.
 func (s *Simulator) calls() []control {
 	return []control{
 		{"POST /_sim/inbound", `{"from":"905321112233","name":"Ayşe","text":"Merhaba"}`, s.postInbound},
@@ -122,7 +122,8 @@ func read[T any](r *http.Request, into T) (T, error) {
 
 func body(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, 64<<20)) }
 
-// posted waits for the webhook, and returns the response to it.
+// posted returns the answer to a control call that has posted a webhook. It first waits
+// until the webhook is accepted or given up.
 func posted(d *Delivery) (any, error) {
 	status := d.Wait()
 	answer := map[string]any{"wamid": d.ID, "webhook_status": status, "tries": len(d.Answers())}
@@ -294,7 +295,8 @@ type person struct {
 	Value  string `json:"value"`
 }
 
-// about reads a call about a person. needs returns the value that must not be empty.
+// about reads the body of a call about a person. It refuses a body for which the callback
+// needs returns "".
 func about(r *http.Request, needs func(person) string) (person, error) {
 	in, err := read(r, person{})
 	if err == nil && (in.From == "" || needs(in) == "") {

@@ -18,7 +18,7 @@ type Failure struct {
 	Bare      bool   `json:"bare,omitempty"` // error_data is only the details, as a string
 }
 
-// A known has the usual fields of a code.
+// A known has the values that a code usually has.
 type known struct {
 	http    int
 	title   string
@@ -107,8 +107,8 @@ var codes = map[int]known{
 	137000: {400, "Recipient identity key hash mismatch", ""},
 }
 
-// refusal returns a failure with the usual texts of the code. If details is empty, the
-// details are the usual ones too.
+// refusal returns a failure with the usual texts of the code. If details is empty, it
+// uses the usual details, too.
 func refusal(code int, format string, args ...any) *Failure {
 	details := fmt.Sprintf(format, args...)
 	if details == "" {

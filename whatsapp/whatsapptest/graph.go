@@ -98,7 +98,7 @@ func (s *Simulator) head(c *call) {
 	h.Set("facebook-api-version", c.version)
 }
 
-// allowed checks the token and its proof.
+// allowed returns a failure if the token or its proof is wrong.
 func (s *Simulator) allowed(c *call) *Failure {
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	appToken := s.c.AppID + "|" + s.c.AppSecret
@@ -256,8 +256,8 @@ func (s *Simulator) debugToken(query url.Values) (any, *Failure) {
 	return answer, nil
 }
 
-// object returns the requested fields of an object. The fields in also can be requested
-// too.
+// object returns the requested fields of an object. A call may also request the fields in
+// also.
 func (s *Simulator) object(c *call, o Template, also ...string) (any, *Failure) {
 	return project(c, o, also, s.node(c.id))
 }

@@ -147,8 +147,8 @@ func (s *Simulator) inboundMessage(in *Inbound) map[string]any {
 	return m
 }
 
-// value returns the common fields of a change in messages. It reads no field that s.mu
-// guards.
+// value returns the common fields of a change of the field messages. It needs no lock on
+// s.mu.
 func (s *Simulator) value() map[string]any {
 	return map[string]any{
 		"messaging_product": "whatsapp",
@@ -252,8 +252,8 @@ func (s *Simulator) content(in *Inbound) (key string, content any) {
 	return key, o
 }
 
-// NumberChange posts that a person has another number, and so another user id. This
-// message does not open the window.
+// NumberChange posts the message that a person has another number, and so another user
+// id. This message does not open the window.
 func (s *Simulator) NumberChange(from, to string) *Delivery {
 	s.mu.Lock()
 	name := s.names[from]
@@ -290,8 +290,8 @@ func (s *Simulator) UserIDUpdate(waID, userID string) *Delivery {
 	return s.Change("user_id_update", value)
 }
 
-// Preferences posts that a person does not want marketing messages (stop), or wants them
-// again (resume).
+// Preferences posts the choice of a person who does not want marketing messages (stop),
+// or wants them again (resume).
 func (s *Simulator) Preferences(waID, wish string) *Delivery {
 	s.mu.Lock()
 	value := s.value()

@@ -38,7 +38,7 @@ var mediaTypes = map[string]struct {
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": {"document", 100 << 20},
 }
 
-// mostUpload is how many bytes of an upload are read at most.
+// mostUpload is the greatest number of bytes that are read of an upload.
 const mostUpload = 101 << 20
 
 // A Media is a file: uploaded, or sent by a person.
@@ -109,7 +109,8 @@ func (s *Simulator) Media() []Media {
 	return list
 }
 
-// SetFault sets what goes wrong when a file is fetched from now on (see Inbound.Fault).
+// SetFault sets the fault that occurs when a file is fetched from now on (see
+// Inbound.Fault).
 func (s *Simulator) SetFault(id, how string) error {
 	f, err := parseFault(how)
 	if err != nil {
@@ -310,7 +311,7 @@ func (s *Simulator) serveMedia(c *call) {
 	s.logCall(c, http.StatusOK)
 }
 
-// zeros is an endless stream of zeros.
+// zeros is a reader that returns zeros without end.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

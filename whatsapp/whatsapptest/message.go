@@ -365,7 +365,7 @@ func (o object) component() (c component, fail *Failure) {
 	return c, nil
 }
 
-// index reads the index of a button: a number, or a string with one.
+// index returns the index of a button, which is a number or a string with a number.
 func (o object) index() (int, *Failure) {
 	text := fmt.Sprint(o.keys["index"])
 	n, err := strconv.Atoi(text)
@@ -414,7 +414,7 @@ func (o object) param(component string) (p Param, fail *Failure) {
 	return p, fail
 }
 
-// only refuses all keys except these.
+// only returns a refusal if the object has any key except these.
 func (o object) only(known ...string) *Failure {
 	var unknown []string
 	for key := range o.keys {
@@ -429,7 +429,7 @@ func (o object) only(known ...string) *Failure {
 	return refusal(100, "Unexpected key %q on param %s", unknown[0], jsonText(o.where))
 }
 
-// text reads a string.
+// text returns the value of a key, which must be a string.
 func (o object) text(key string, required bool) (string, *Failure) {
 	value, ok := o.keys[key]
 	if !ok && !required {
@@ -445,7 +445,7 @@ func (o object) text(key string, required bool) (string, *Failure) {
 	return text, nil
 }
 
-// object reads a JSON object.
+// object returns the value of a key, which must be a JSON object.
 func (o object) object(key string, required bool) (object, *Failure) {
 	value, ok := o.keys[key]
 	if !ok && required {
@@ -458,7 +458,8 @@ func (o object) object(key string, required bool) (object, *Failure) {
 	return object{o.path(key), keys}, nil
 }
 
-// list reads an array of objects. If it is missing, the list is empty.
+// list returns the value of a key, which must be an array of objects. If the key is
+// missing, the list is empty.
 func (o object) list(key string) ([]object, *Failure) {
 	value, ok := o.keys[key]
 	if !ok {

@@ -11,7 +11,8 @@ import (
 // A Kind names the outcome of a message that passed the checks.
 type Kind string
 
-// The outcomes. Those marked * accept the message only if Outcome.Accepted says so.
+// The outcomes. An outcome with the mark * accepts the message only if Outcome.Accepted
+// says so.
 const (
 	Accept             Kind = "accept"               // 200, then sent, delivered, read
 	AcceptNoStatus     Kind = "accept_no_status"     // 200, and never a webhook
@@ -103,7 +104,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// strictly decodes one JSON value. It refuses unknown keys.
+// strictly decodes a text that must contain one JSON value. It refuses unknown keys.
 func strictly(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
@@ -189,7 +190,8 @@ func (s *Simulator) decide(msg *message) (Outcome, bool) {
 	return Outcome{Kind: Accept}, false
 }
 
-// resets tells whether the connection of the next message is reset before it is read.
+// resets tells whether the connection of the next message is reset before the message is
+// read.
 func (s *Simulator) resets() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,8 @@ func (s *Simulator) postMessage(c *call) {
 	s.play(c, snd, o)
 }
 
-// admits makes the checks for which the body is not needed.
+// admits returns the refusal for a call that can be refused before its body is read, or
+// nil.
 func (s *Simulator) admits(c *call) *Failure {
 	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if _, ok := c.r.Header[header]; ok {
@@ -93,7 +94,7 @@ func (s *Simulator) take(m *message) (Send, Outcome, *Failure) {
 	return snd, o, nil
 }
 
-// later are the codes about a person that Meta reports only after it has accepted the
+// later lists the codes about a person that Meta reports only after it has accepted the
 // message.
 var later = []int{131026, 131047, 131049, 131050, 130472, 131042}
 
@@ -369,8 +370,8 @@ func (s *Simulator) bodies(snd Send, o Outcome) (bodies [][]byte) {
 	return bodies
 }
 
-// foreign returns a message that another program has sent. Every second one has callback
-// data.
+// foreign returns a message that another program has sent. Every second such message has
+// callback data.
 func (s *Simulator) foreign(i int) Send {
 	snd := Send{ID: s.wamid(), To: "+905320000000", WaID: "905320000000", Type: "text", At: s.c.Now(), category: "service"}
 	if i%2 == 0 {

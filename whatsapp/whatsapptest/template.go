@@ -66,7 +66,7 @@ func ReadTemplates(r io.Reader) ([]Template, error) {
 	return page.Data, nil
 }
 
-// numbers decodes JSON and keeps numbers as they are written.
+// numbers is like json.Unmarshal, but keeps numbers as they are written.
 func numbers(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -86,8 +86,8 @@ func (s *Simulator) Templates() []Template {
 	return slices.Clone(s.templates)
 }
 
-// SetTemplates replaces the library. A template without an id gets one, and one without a
-// status is approved.
+// SetTemplates replaces the library. A template without an id gets an id, and a template
+// without a status is approved.
 func (s *Simulator) SetTemplates(list []Template) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +104,8 @@ func (s *Simulator) SetTemplates(list []Template) {
 	}
 }
 
-// asRead returns a template in the form that decoding JSON gives, whatever Go types a
-// test has used.
+// asRead returns a template as if it was decoded from JSON. A test may have used other Go
+// types.
 func asRead(t Template) Template {
 	b, err := json.Marshal(t)
 	if err == nil {
@@ -216,8 +216,8 @@ func (s *Simulator) tellTemplate(before, after Template, p TemplatePatch) (told 
 	return told
 }
 
-// named returns the fields of a template that every webhook has. In webhooks, the id is
-// a number.
+// named returns the fields that every webhook about a template has. In webhooks, the id
+// is a number.
 func named(t Template) map[string]any {
 	id := any(t.text("id"))
 	if digits(t.text("id")) == id {
@@ -249,8 +249,8 @@ func quality(t Template) any {
 	return score["score"]
 }
 
-// elements returns the components in the form of a webhook, which has less than the
-// list.
+// elements returns the components in the form of a webhook, which has fewer fields than
+// the list.
 func elements(t Template) map[string]any {
 	value := map[string]any{}
 	for _, c := range t.components() {

@@ -417,7 +417,8 @@ func TestStatuses_are_like_the_fixtures(t *testing.T) {
 	sim, at := start(t, whatsapptest.Config{WebhookURL: in.url, Now: func() time.Time { return now }, StatusDelay: time.Millisecond})
 	sim.Inbound(whatsapptest.Inbound{From: "905321112233", Name: "Ayşe Yılmaz"}).Wait()
 	sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Callback: "failing"}, Outcome: whatsapptest.Outcome{Kind: whatsapptest.AcceptThenFailed}})
-	// Only one of sent and delivered has pricing, so each has its own message.
+	// Only one of the statuses sent and delivered has pricing, so the test sends one
+	// message for each of them.
 	for _, words := range [][]string{{"sent"}, {"delivered", "read"}} {
 		sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Next: 1}, Outcome: whatsapptest.Outcome{Kind: whatsapptest.Accept, Statuses: words}})
 		call(t, "POST", at+messages, fixture(t, "send_positional"))

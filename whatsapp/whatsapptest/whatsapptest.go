@@ -116,7 +116,7 @@ type Settings struct {
 	TokenInfo       Template `json:"token"`            // fields of debug_token that differ
 }
 
-// A Window is how a free message outside the customer service window is refused. A free
+// A Window says how a free message outside the customer service window is refused. A free
 // message is one without a template.
 type Window string
 
@@ -127,7 +127,7 @@ const (
 	WindowOff   Window = "off"  // not refused
 )
 
-// Signing is how webhooks are signed.
+// A Signing says how webhooks are signed.
 type Signing string
 
 // The ways to sign. Receivers accept only one of them.
@@ -379,7 +379,7 @@ func (s *Simulator) idleNow() chan struct{} {
 	return s.idle
 }
 
-// begin runs do in a goroutine. Settle and Close wait for it.
+// begin runs the callback do in a goroutine. Settle and Close wait for it.
 func (s *Simulator) begin(do func()) {
 	s.mu.Lock()
 	if s.pending == 0 {

@@ -178,7 +178,8 @@ func TestSend_marks_read(t *testing.T) {
 	}
 }
 
-// with replaces a part of a message. It fails if the message does not contain the part.
+// with returns a message in which a part is replaced. It fails if the message does not
+// contain the part.
 func with(body, old, replacement string) string {
 	if !strings.Contains(body, old) {
 		panic(body + " has no " + old)

@@ -9,8 +9,8 @@ type AttemptPage struct {
 	Next *desk.ID // the id before which the list continues; nil: at its end
 }
 
-// Add adds an attempt, without the fields that a list does not show. If the page has no
-// space for it, Add returns false, and so does every later call.
+// Add adds an attempt, without the fields that a list does not show. It returns false if
+// the page has no space for the attempt. Every later call then returns false, too.
 func (p *AttemptPage) Add(a *desk.Attempt) bool {
 	if p.Next != nil || !p.Size.Add(a.ListBytes()) {
 		if p.Next == nil {

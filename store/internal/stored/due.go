@@ -15,8 +15,8 @@ type Due struct {
 	next desk.Time // how long to wait for the next item, if more is true
 }
 
-// Add takes the next item; now is the database's clock. If now is 0, the item's due time
-// is impossibly late, so the item is due.
+// Add adds the next item. now is the time of the database's clock, or 0 if the item's due
+// time is impossibly late; then the item is due.
 func (d *Due) Add(n desk.InboundItem, now desk.Time) {
 	switch {
 	case (now == 0 || n.Due <= now) && len(d.List) < d.Limit:
@@ -28,8 +28,8 @@ func (d *Due) Add(n desk.InboundItem, now desk.Time) {
 	}
 }
 
-// Next returns how long to wait for the first item that is not in the list, less than 0
-// if there is none.
+// Next returns how long to wait for the first item that is not in the list. It returns
+// less than 0 if there is no such item.
 func (d *Due) Next() time.Duration {
 	if !d.more {
 		return -1

@@ -12,13 +12,15 @@ type FeedReader interface {
 	// Settings must be called first.
 	Settings() (*desk.Settings, error)
 
-	// Ends returns the position before the oldest event, and that of the newest.
+	// Ends returns the position before the oldest event, and the position of the newest
+	// event.
 	Ends() (floor, newest desk.EventPlace, err error)
 
 	// At returns the position of the event with this number, or zero if there is none.
 	At(seq int64) (desk.EventPlace, error)
 
-	// Scan returns the first events of these types with numbers in (after, upTo].
+	// Scan returns the first events of these types whose numbers are greater than after,
+	// and at most upTo.
 	Scan(after, upTo int64, types []desk.EventType, limit int) ([]desk.FeedEvent, error)
 
 	// Records reads the records of the page's events, up to the largest size of a page,
@@ -103,8 +105,8 @@ func ReadFeed(r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]de
 	return page, r.Records(page)
 }
 
-// Fill reads the records of a page's events one after the other, and ends the page when
-// it is full.
+// Fill reads the records of a page's events one after the other, and ends the page as
+// soon as it is full.
 func Fill(page *store.EventPage, read func(*desk.FeedEvent) error) error {
 	size := desk.NewPageSize(len(page.Events))
 	for i := range page.Events {
@@ -128,8 +130,8 @@ func Words(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// A Created is the place of a new webhook's webhook.created event among the events of a
-// change.
+// A Created says where the webhook.created event of a new webhook is among the events of
+// a change.
 type Created struct {
 	Tag   int64
 	Later int // how many events of the change follow it
@@ -146,9 +148,9 @@ func CreatedAt(w *desk.Webhook, events []desk.Event) *Created {
 	return nil
 }
 
-// ReadLog reads a page of the log of events (see store.Events). scan returns the events
-// of the types with numbers between from and before, newest first: up to one more than
-// fits into a page.
+// ReadLog reads a page of the log of events (see store.Events). The callback scan returns
+// the events of the types with numbers between from and before, newest first. It returns
+// up to one event more than fits into a page.
 func ReadLog(r FeedReader, types []desk.EventType, before int64, limit int, scan func(from, before int64, ofSettings bool) ([]desk.FeedEvent, error)) ([]desk.FeedEvent, int64, error) {
 	if _, err := r.Settings(); err != nil {
 		return nil, 0, err

@@ -16,8 +16,9 @@ import (
 	"parley/desk"
 )
 
-// Files keeps content in a directory: each in a file WORKSPACE/ab/SHA256, where ab are the
-// first digits of the hash. What is still arriving, or is being deleted, is in drafts.
+// Files keeps content in a directory: each content in a file WORKSPACE/ab/SHA256, where
+// ab are the first digits of the hash. Content that is still arriving, or that is being
+// deleted, is in the directory drafts.
 type Files struct{ Dir string }
 
 const draftsDir = "drafts"
@@ -34,8 +35,8 @@ func NoStorage(err error) error {
 // NoContent returns the error for content that is not stored.
 func NoContent() error { return desk.NotFoundf("the content of this file is not stored") }
 
-// HeldContent returns the error for content that was kept so long ago that it may be
-// deleted.
+// HeldContent returns the error for content that may be deleted at any time, because it
+// was kept too long ago.
 func HeldContent() error {
 	return NoStorage(errors.New("the content was kept too long before a file had it"))
 }
@@ -132,9 +133,10 @@ func (f Files) Open(ws desk.ID, sum []byte) (*os.File, error) {
 	return file, nil
 }
 
-// SetAside moves content to the drafts, if it is there, and returns where it is then. For a
-// large file this takes no longer than for a small one, unlike deleting it, so it can be done
-// while others wait. What a process that dies has set aside is deleted by DropDrafts.
+// SetAside moves the file of some content to the drafts, if the file exists, and returns
+// its new path. Moving a large file takes no longer than moving a small one, so it can be
+// done while others wait; deleting a large file takes long. If the process dies before it
+// deletes the file, DropDrafts deletes it later.
 func (f Files) SetAside(ws desk.ID, sum []byte) (aside string, err error) {
 	dir := filepath.Join(f.Dir, draftsDir)
 	if err := ensure(dir); err != nil {
@@ -147,7 +149,8 @@ func (f Files) SetAside(ws desk.ID, sum []byte) (aside string, err error) {
 	return aside, nil
 }
 
-// DropAside deletes what was set aside. If that fails, DropDrafts deletes it later.
+// DropAside deletes files that SetAside has moved. If that fails, DropDrafts deletes them
+// later.
 func DropAside(list []string) {
 	for _, aside := range list {
 		_ = os.Remove(aside)
@@ -163,7 +166,7 @@ func (f Files) RemoveAll(ws desk.ID) error {
 }
 
 // DropDrafts deletes drafts to which nothing was written for this long: the processes
-// that made them, or set them aside, have died.
+// that made the drafts, or moved them there, have died.
 func (f Files) DropDrafts(ctx context.Context, age time.Duration) error {
 	dir := filepath.Join(f.Dir, draftsDir)
 	list, err := os.ReadDir(dir)

@@ -1,11 +1,12 @@
 package stored
 
-// NoMore is returned by a part whose Book has ended the group.
+// NoMore is the result of a part whose Book has ended the group.
 const NoMore = -1
 
-// InParts runs n operations for a store, in parts. part runs the operations of one range
-// and returns 0 or NoMore. If the operations name too many contacts, part does nothing
-// and returns how many contacts fit into the Book. A part of one operation always fits.
+// InParts runs n operations for a store, in parts. The callback part runs the operations
+// of one range and returns 0 or NoMore. If the operations name too many contacts, the
+// callback does nothing and returns how many contacts fit into the Book. A part of one
+// operation always fits.
 func InParts(n int, part func(from, to int) (fit int, err error)) error {
 	for from, size := 0, n; ; {
 		to := min(from+size, n)

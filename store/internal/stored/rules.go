@@ -22,7 +22,8 @@ type Rules struct {
 // NewRules returns the rules of a process that opens a database.
 func NewRules(own string, log *slog.Logger) *Rules { return &Rules{own: own, log: log} }
 
-// See takes note of the rules that were read from the database.
+// See takes the rules that were read from the database. If they are not the rules of this
+// process, Check returns an error from then on.
 func (r *Rules) See(database string) {
 	if database != r.own && r.newer.CompareAndSwap(nil, &database) {
 		r.log.Error("the database matches identities by other rules now: this process stores nothing more", "rules", r.own, "database", database)
@@ -40,8 +41,8 @@ func (r *Rules) Check() error {
 }
 
 // Rebuild tells whether a process with these rules has to rebuild the claims of a
-// database. It returns an error if the database's rules are newer. Otherwise two
-// releases that are started in turn would rebuild the claims again and again.
+// database. It returns an error if the database's rules are newer. Without this error,
+// two releases that are started in turn would rebuild the claims again and again.
 func Rebuild(own, database string) (bool, error) {
 	if desk.OlderRules(own, database) {
 		return false, fmt.Errorf("a newer parley has upgraded the database (identities match by %q, and here by %q): install that version or a later one", database, own)

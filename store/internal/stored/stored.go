@@ -66,8 +66,9 @@ func Entries(s *desk.Settings) map[string][]string {
 	return entries
 }
 
-// JSON is how values without columns of their own are stored. With these options,
-// reading returns exactly the written value: a missing field is zero, and null is nil.
+// JSON has the options with which values without columns of their own are stored. With
+// these options, reading returns exactly the written value: a missing field is zero, and
+// null is nil.
 var JSON = json.JoinOptions(json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true))
 
 // maxSettings limits how many workspaces' settings are kept in memory.
@@ -99,7 +100,7 @@ func (s *Settings) Newest(ws desk.ID) *desk.Settings {
 	return s.byID[ws]
 }
 
-// Keep keeps committed settings in memory.
+// Keep stores committed settings in memory.
 func (s *Settings) Keep(settings *desk.Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

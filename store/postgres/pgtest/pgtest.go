@@ -8,7 +8,7 @@
 //	pgtest.go      databases for tests
 //	suite.go       the tests of a package, again
 //	server.go      a private server
-//	proxy.go       a way to a database that can be slow, or lead nowhere
+//	proxy.go       a proxy for a database, which can be slow or unreachable
 //	user_unix.go   the user as which the server runs
 //	user_other.go  the same for other systems
 package pgtest
@@ -29,9 +29,9 @@ import (
 // patience is the timeout of all steps, for a busy machine.
 const patience = time.Minute
 
-// shared is the private server that all tests of this process use. It does not sync to
-// the disk: only a crash of the machine could lose committed data. A test of a server's
-// own crash uses a Cluster.
+// shared returns the private server that all tests of this process use. The server does
+// not sync to the disk: only a crash of the machine could lose committed data. A test of
+// a server's own crash uses a Cluster.
 var shared = sync.OnceValues(func() (*Server, error) { return start("", true) })
 
 // Database returns the URL of a new, empty database, which is dropped when the test

@@ -31,7 +31,7 @@ type Server struct {
 	alive io.Closer // when this is closed, the guard stops the server
 }
 
-// missing names the program without which a server can't be started.
+// missing is an error. It names the program without which a server can't be started.
 type missing string
 
 func (m missing) Error() string { return string(m) }
@@ -191,7 +191,8 @@ func programs() (string, error) {
 	return "", missing("initdb, pg_ctl and postgres are not installed together")
 }
 
-// version returns N of /usr/lib/postgresql/N/bin, or 0 for old versions such as 9.6.
+// version returns the number N of a directory /usr/lib/postgresql/N/bin, or 0 for old
+// versions such as 9.6.
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return n

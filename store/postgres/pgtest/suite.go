@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// Suite runs tests of a package again, as subtests with their names. It fails if a test
-// of the package is neither listed nor left out. leftOut gives the reason by the name of
-// a test, or by a pattern for file names, such as "feed*_test.go".
+// Suite runs tests of a package again, as subtests with their names. It fails if the
+// package has a test that is neither in tests nor in leftOut. leftOut maps the name of a
+// test, or a pattern for file names such as "feed*_test.go", to the reason why the test
+// does not run again.
 func Suite(t *testing.T, leftOut map[string]string, tests ...func(*testing.T)) {
 	t.Helper()
 	chosen := map[string]bool{}

@@ -21,7 +21,7 @@ func identity() (*syscall.SysProcAttr, error) {
 	return attr, err
 }
 
-// own gives a directory to the server's user.
+// own makes the server's user the owner of a directory.
 func own(dir string) error {
 	if os.Getuid() != 0 {
 		return nil
