@@ -44,15 +44,16 @@ const (
 	demoFile    = "demo.json"
 )
 
-// demoEdition grows when the demo gets new content.
+// demoEdition is the number of the demo's newest edition. It becomes greater when the
+// demo gets new content.
 const demoEdition = 3
 
-// A demoAccess is the access to the demo workspace. It is kept in the data directory,
-// since the database does not have a key's secret.
+// A demoAccess is the access to the demo workspace. It is stored in the data directory,
+// because the database does not have the secret of the key.
 type demoAccess struct {
 	WorkspaceID string `json:"workspace_id"`
 	Key         string `json:"key"`
-	Edition     int    `json:"edition"` // an older release has written a smaller number, or none
+	Edition     int    `json:"edition"` // an older release has written a smaller number, or no number
 }
 
 // Run makes the demo, or reopens it, and serves it.
@@ -87,9 +88,10 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	return err
 }
 
-// checkDemoPlace refuses a database that has workspaces, but not the demo's: it is a
-// real installation, and must not get invented people. The demo's workspace is
-// recognized by the file of an earlier run, or by its name if that run was interrupted.
+// checkDemoPlace refuses a database that has workspaces but no demo workspace. Such a
+// database is a real installation, and must not get invented people. The demo workspace
+// is recognized by the file of an earlier run. If that run was interrupted before it
+// wrote the file, the workspace is recognized by its name.
 func checkDemoPlace(ctx context.Context, in installation, file string) error {
 	workspaces, err := in.app.Workspaces(ctx)
 	if err != nil || len(workspaces) == 0 {
@@ -110,7 +112,7 @@ func checkDemoPlace(ctx context.Context, in installation, file string) error {
 // An openedDemo is what a person needs to try the demo.
 type openedDemo struct {
 	access  demoAccess
-	token   string  // of a link that signs in as the demo's admin
+	token   string  // the token of a link that signs in as the demo's admin
 	channel desk.ID // the sandbox
 	person  desk.ID // the contact in the curl lines
 }
@@ -152,8 +154,8 @@ func openDemo(ctx context.Context, in installation, file string) (d openedDemo, 
 	return d, err
 }
 
-// demoLink makes a link that signs in as the demo's admin. It returns "" if there is no
-// admin any more.
+// demoLink makes a link that signs in as the demo's admin. It returns "" if the admin has
+// been removed.
 func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err error) {
 	operator, err := a.Operator(ctx, ws)
 	if err != nil {
@@ -236,7 +238,7 @@ func talkDemo(ctx context.Context, in installation, p desk.Principal, access dem
 	if err != nil {
 		return p, err
 	}
-	if p, err = a.Access.Authenticate(ctx, access.Key); err != nil { // a principal from before does not see the new channel
+	if p, err = a.Access.Authenticate(ctx, access.Key); err != nil { // a principal from before this moment does not see the new channel
 		return p, err
 	}
 	var ops []*desk.Op
@@ -307,9 +309,10 @@ func demoConsole(base string, d openedDemo) string {
 	return signInURL(strings.TrimSuffix(base, "/v1"), d.token)
 }
 
-// demoText is the text for the user: where to go, and four lines to paste. Their
-// captions are pasted too. In an interactive zsh, # does not begin a comment, so the
-// captions must not contain characters that end a command or open a quotation.
+// demoText is the text for the user: the address of the console, and four lines to paste.
+// The captions of the lines are pasted together with them. In an interactive zsh, # does
+// not begin a comment. Therefore a caption must not contain a character that ends a
+// command or opens a quotation.
 func demoText(where, base string, d openedDemo) string {
 	first := demoPerson(0).Write
 	digits := first.Phone.Value

@@ -26,7 +26,7 @@ type eventsTailCmd struct {
 	NoFollow  bool       `help:"End at the newest event."`
 }
 
-// eventTypes are a flag's list, separated by commas.
+// eventTypes is the value of a flag: a list of event types, separated by commas.
 type eventTypes struct {
 	words  []string
 	filter desk.EventFilter
@@ -104,8 +104,8 @@ func (c *eventsTailCmd) tail(ctx context.Context, s *session, a *app.App, p desk
 	}
 }
 
-// look checks for events of other processes each second. Its error need not be returned
-// here, because the follower's next read fails too.
+// look checks each second for events of other processes. It need not return its error:
+// the next read of the follower fails as well.
 func look(ctx context.Context, a *app.App) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
