@@ -94,8 +94,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for something that normally takes a moment, because
-// the machine may be busy.
+// patience is the longest time that a test waits for something. Normally this takes a
+// moment, but the machine may be busy.
 const patience = 30 * time.Second
 
 // binary is the program under test.
@@ -113,7 +113,7 @@ func testMain(m *testing.M) int {
 	if file := os.Getenv(bareEnv); file != "" {
 		return bareMain(file)
 	}
-	flag.Parse() // prints the help for -h before a directory is made that would be left behind
+	flag.Parse() // with -h, it prints the help and exits: no directory may have been made before
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
 		panic(err)
@@ -134,8 +134,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// environment returns the caller's environment without parley's variables, and with
-// more.
+// environment returns the caller's environment without parley's variables, and with the
+// given ones.
 func environment(more ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -173,7 +173,8 @@ func runProgram(t testing.TB, program string, env []string, args ...string) resu
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// must runs a command with --json, which must succeed, and returns the printed object.
+// must runs a command with --json. The command must succeed; must returns the printed
+// object.
 func must(t testing.TB, dir string, args ...string) map[string]any {
 	t.Helper()
 	r := parley(t, nil, append(args, "--data", dir, "--json")...)
@@ -203,7 +204,7 @@ type process struct {
 	exited         chan struct{} // closed when it has ended
 }
 
-// launch starts a command. It is killed at the end of the test if it still runs.
+// launch starts a command. If it still runs at the end of the test, it is killed.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	return launchProgram(t, binary, env, args...)
@@ -224,7 +225,7 @@ func launchProgram(t testing.TB, program string, env []string, args ...string) *
 	return p
 }
 
-// kill ends the process like a power cut, and waits until it is gone.
+// kill ends the process at once, like a power cut, and waits until it has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.exited
@@ -243,7 +244,7 @@ func (p *process) signal(t testing.TB, s os.Signal) {
 	}
 }
 
-// wait returns the exit code once the process has ended.
+// wait waits until the process has ended, and returns its exit code.
 func (p *process) wait(t testing.TB) int {
 	t.Helper()
 	select {
@@ -325,8 +326,8 @@ func (s *server) status(t testing.TB, path string) int {
 	return answer.StatusCode
 }
 
-// call makes a request of the API. path is relative to /v1. If body is "", there is no
-// body. header has names and values in turn.
+// call makes a request of the API. path is relative to /v1. If body is "", the request
+// has no body. header is a list in which each name is followed by its value.
 func (s *server) call(t testing.TB, key, method, path, body string, header ...string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+"/v1"+path, strings.NewReader(body))
@@ -349,7 +350,7 @@ func (s *server) call(t testing.TB, key, method, path, body string, header ...st
 	return response.StatusCode, string(b)
 }
 
-// want makes a request whose response must have a status, and returns the body.
+// want makes a request. The response must have the status; want returns its body.
 func (s *server) want(t testing.TB, status int, key, method, path, body string) string {
 	t.Helper()
 	got, answer := s.call(t, key, method, path, body)
@@ -359,7 +360,7 @@ func (s *server) want(t testing.TB, status int, key, method, path, body string) 
 	return answer
 }
 
-// waitFor tries until ok is true.
+// waitFor calls ok again and again until it returns true.
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for stop := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -369,7 +370,7 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// A buffer is written by a process while the test reads it.
+// A buffer can be read by the test while a process writes to it.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
