@@ -264,7 +264,7 @@ func TestDeskStandsAlone(t *testing.T) {
 func TestProgramLinksNoTestLibrary(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("cmd"); errors.Is(err, fs.ErrNotExist) {
-		return // no program yet
+		return // there is no program yet
 	}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, p := range goList(t, goos, "-deps", "./cmd/...") {

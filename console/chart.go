@@ -42,7 +42,7 @@ type bar struct {
 	Kind            string // good, bad, or "" for the accent colour
 }
 
-// A column is vertical: received messages, or sent ones.
+// A column is vertical. It stands for received messages, or for sent messages.
 type column struct {
 	X, Y, Width, Height float64
 	Sent                bool

@@ -22,7 +22,7 @@ type keptFile struct {
 	Name, Size string
 }
 
-// A windowBar shows how long the person can still be answered freely.
+// A windowBar shows the time that is left for free replies to the person.
 type windowBar struct {
 	Until moment
 	Left  string // in words
@@ -30,7 +30,7 @@ type windowBar struct {
 	Renew int64  // the time at which the bar changes, in milliseconds
 }
 
-// windowWidth is the length of the bar that stands for the whole window.
+// windowWidth is the length of the bar when the whole window is left.
 const windowWidth = 96
 
 // A snippetList has the snippets that a search has found.
@@ -209,7 +209,7 @@ func bytesOf(n int64) string {
 	return strings.Replace(fmt.Sprintf("%.1f %s", float64(n)/one, unit), ".0 ", " ", 1)
 }
 
-// savedRows is how many saved replies a page lists.
+// savedRows is the number of saved replies that a page lists.
 const savedRows = 20
 
 // listSnippets lists the snippets that a search finds. If a snippet was chosen and the

@@ -105,7 +105,7 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 	return p, nil
 }
 
-// contactForm returns the fields of a contact. For nil, it returns those of a new
+// contactForm returns the form of a contact. For nil, it returns the form of a new
 // contact.
 func (c *call) contactForm(contact *desk.Contact, action string) *contactPage {
 	p := &contactPage{Action: action, MayWrite: c.may(desk.ContactsWrite)}
@@ -323,6 +323,6 @@ func (s *Server) deleteContact(c *call) error {
 	return c.see("/contacts", "deleted")
 }
 
-// otherConversations is how many other conversations of a person are listed beside a
-// thread.
+// otherConversations is the number of other conversations of a person that are listed
+// beside a thread.
 const otherConversations = 10

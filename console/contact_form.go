@@ -31,8 +31,8 @@ type bothChanged struct {
 	Keep, Mine bool   // the member's choice: keep the stored value, or store the typed one
 }
 
-// contactFields lists the fields of a contact with its values. For nil, it lists those
-// of a new contact.
+// contactFields lists the fields of a contact with their values. For nil, it lists the
+// fields of a new contact.
 func (c *call) contactFields(contact *desk.Contact) []*contactField {
 	country := c.p.Settings.Country
 	plain := func(kind, typed string) (desk.Identity, error) { return desk.ParseIdentity(kind, typed, country) }

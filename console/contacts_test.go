@@ -202,8 +202,8 @@ func TestContact(t *testing.T) {
 	mei.get("/contacts/"+w.newID().String()).want(404, "Not here")
 }
 
-// TestContact_both: if two members change one contact, the second one sees the changes
-// of the first, and chooses. Fields that only one of them changed keep the change.
+// TestContact_both: two members change the same contact. The second member sees the changes
+// of the first, and chooses. A field that only one of them has changed keeps this change.
 func TestContact_both(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

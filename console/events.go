@@ -15,7 +15,7 @@ type eventsPage struct {
 	Empty       nothing
 }
 
-// An eventRow is one event: who did what to which record.
+// An eventRow is one event: the actor, the action and the record.
 type eventRow struct {
 	Number     int64
 	Who, What  string

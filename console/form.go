@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 )
 
-// A form is the data of a POST, with its errors. The zero form is not filled in yet: its
+// A form is the data of a POST, with its errors. The zero form has not been sent: its
 // fields have the values that the page gives.
 type form struct {
 	values  url.Values

@@ -19,7 +19,7 @@ import (
 
 const (
 	streamBeat  = 15 * time.Second       // the longest pause between two parts
-	streamWatch = time.Second            // how often a stream checks whether its session still allows it
+	streamWatch = time.Second            // the time between two checks that the session still allows the stream
 	streamNames = 4 << 10                // the most bytes of names in one part; if there are more, as during an import, the page renews everything
 	hubChanges  = 1000                   // how many changes a hub keeps; a stream that is further behind must renew everything
 	hubPause    = 100 * time.Millisecond // the pause between two pages of the feed, so that one page has the changes of many commits

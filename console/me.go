@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// meData is the data of the page of one's own settings.
+// meData is the data of the page with the member's own settings.
 type meData struct {
 	Email, Role string
 	Away        bool
@@ -151,8 +151,8 @@ func (s *Server) setPassword(c *call) error {
 		data.Password = c.form
 		return c.again("me", view{Title: "You", Data: data}, signInError(err))
 	}
-	// All sessions have ended. This browser gets a new one, unless its own was ended
-	// meanwhile.
+	// All sessions of the member have ended. This browser gets a new session, unless its own
+	// was ended meanwhile.
 	if err := c.begin(p, nil); err != nil {
 		return err
 	}

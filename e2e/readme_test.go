@@ -79,7 +79,7 @@ func TestTour(t *testing.T) {
 		}
 		pasted = strings.ReplaceAll(pasted, old, replacement)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // one of the examples waits for a status
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // an example waits for a status
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-eu")
 	shell.Dir = home

@@ -170,7 +170,7 @@ type attemptReleaseCmd struct {
 	NotSent   bool           `help:"The provider did not take it: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
 }
 
-// Validate requires either one attempt or the flags for many.
+// Validate requires either an attempt, or the flags for many attempts.
 func (c *attemptReleaseCmd) Validate() error {
 	switch {
 	case (c.Attempt == "") == (c.Workspace == ""):
@@ -194,7 +194,7 @@ func (*attemptReleaseCmd) Help() string {
 		))
 }
 
-// Run settles the attempt, or many.
+// Run settles one attempt, or many attempts.
 func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
 	if c.Workspace != "" {
 		return c.releaseMany(ctx, s)

@@ -60,7 +60,7 @@ type channelRecord struct {
 	CreatedAt         string          `json:"created_at"`
 	Status            channelStatus   `json:"status"`
 	Blocked           *string         `json:"blocked"`  // the reason why the provider does not let the channel send, or does not let it start conversations
-	Bindings          []bindingRecord `json:"bindings"` // the configured ones
+	Bindings          []bindingRecord `json:"bindings"` // the configured bindings
 	Name              *string         `json:"name"`     // null: the channel has no name
 }
 

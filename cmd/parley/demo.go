@@ -109,7 +109,7 @@ func checkDemoPlace(ctx context.Context, in installation, file string) error {
 	return fmt.Errorf("demo: %s holds workspaces of yours, and the demo is not mixed with them: choose a new directory with --data (and leave out --database and PARLEY_DATABASE_URL)", in.storage)
 }
 
-// An openedDemo is what a person needs to try the demo.
+// An openedDemo has the data that a person needs to try the demo.
 type openedDemo struct {
 	access  demoAccess
 	token   string  // the token of a link that signs in as the demo's admin
@@ -117,7 +117,7 @@ type openedDemo struct {
 	person  desk.ID // the contact in the curl lines
 }
 
-// openDemo opens the demo workspace. If there is none, it makes and fills one.
+// openDemo opens the demo workspace. If there is no such workspace, it makes and fills it.
 func openDemo(ctx context.Context, in installation, file string) (d openedDemo, err error) {
 	a := in.app
 	principal, access, err := reopenDemo(ctx, a, file)
@@ -133,7 +133,8 @@ func openDemo(ctx context.Context, in installation, file string) (d openedDemo, 
 		if principal, err = talkDemo(ctx, in, principal, access); err != nil {
 			return d, err
 		}
-		// The edition is written last: until then, the next run adds the missing parts.
+		// The edition is stored last. If this run is interrupted before, the next run adds the
+		// missing parts.
 		access.Edition = demoEdition
 		text, err := json.Marshal(access)
 		if err != nil {
@@ -281,8 +282,8 @@ func addDemoMembers(ctx context.Context, a *app.App, operator desk.Principal) er
 	return nil
 }
 
-// demoFirst returns the contact that has the first person's phone number now. If there
-// is none, it creates one, because the curl lines need it.
+// demoFirst returns the contact that now has the first person's phone number. If there is
+// no such contact, it creates the contact, because the curl lines need it.
 func demoFirst(ctx context.Context, a *app.App, p desk.Principal) (desk.ID, error) {
 	first := demoPerson(0).Write
 	phone := []desk.Identity{{Kind: desk.KindPhone, Value: first.Phone.Value}}

@@ -60,7 +60,8 @@ func (c *eventsTailCmd) Validate() error {
 	return nil
 }
 
-// Run prints events until it is interrupted, or, with --no-follow, until the newest one.
+// Run prints events until it is interrupted. With --no-follow, it stops after the newest
+// event.
 func (c *eventsTailCmd) Run(ctx context.Context, s *session) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

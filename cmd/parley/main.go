@@ -78,8 +78,8 @@ type cli struct {
 }
 
 func main() {
-	// parley has its own logger. net/http's client writes to the standard one, including
-	// bytes that a receiver of webhooks sent unasked. They may be personal data.
+	// parley has its own logger. The client of net/http writes to Go's standard logger. This may
+	// include bytes that a receiver of webhooks sent unasked, which may be personal data.
 	log.SetOutput(io.Discard)
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

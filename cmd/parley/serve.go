@@ -99,7 +99,7 @@ func (c *serveCmd) Validate() error {
 	return c.check()
 }
 
-// Run serves until it is told to stop.
+// Run serves until a signal stops it.
 func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	return s.serve(ctx, c, func(_ installation, base string) error {
 		if !s.flags.JSON {

@@ -85,7 +85,7 @@ type source struct {
 	Dir        string
 	GoFiles    []string
 	Export     string            // the file of its compiled interface
-	ImportMap  map[string]string // of import paths to other ones
+	ImportMap  map[string]string // replaces some import paths by others
 	Module     *struct{ Main bool }
 
 	exports map[string]string // of all packages, by import path
