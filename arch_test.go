@@ -19,16 +19,16 @@ import (
 	"testing"
 )
 
-// rooms lists every package of the module, with those of ours that it may import.
-// A package that is not here fails TestArrows: a new room starts with a line, and
-// so with a thought about where it stands. Rooms that are yet to be built may be
-// listed; only those that exist are checked.
+// rooms lists every package of the module, with the packages of ours that it may import.
+// TestArrows fails for a package that is not here. So whoever adds a room first decides
+// which rooms it may use. A room that is not built yet may be listed: only existing rooms
+// are checked.
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
 	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/media", "app/steps", "app/vault", "desk", "provider", "store"},
 
-	// The services that app composes, and what several of them need.
+	// The services that app is composed of, and packages that several of them need.
 	"app/access":  {"desk", "store"},
 	"app/clock":   {"desk", "store"},
 	"app/daily":   {"desk", "store"},
@@ -39,11 +39,12 @@ var rooms = map[string][]string{
 	"app/steps":   {"desk"},
 	"app/vault":   {},
 
-	// What app needs from outside: interfaces, and the records that cross them.
+	// The interfaces to what app needs from outside, with their records.
 	"store":    {"desk"},
 	"provider": {"desk"},
 
-	// The edges. None of them has another in its list; those that speak HTTP share web.
+	// The packages that talk to the outside. None of them may import another one. Those
+	// that speak HTTP share web.
 	"store/sqlite":          {"desk", "store", "store/internal/stored"},
 	"store/postgres":        {"desk", "store", "store/internal/stored"},
 	"store/internal/stored": {"desk", "store"},
@@ -58,10 +59,10 @@ var rooms = map[string][]string{
 	"config":                {},
 	"logs":                  {},
 
-	// The one place that knows everybody.
+	// The only package that knows all others.
 	"cmd/parley": {"api", "app", "app/deliver", "app/feed", "config", "console", "desk", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
-	// What only tests link.
+	// Packages that are linked into tests only.
 	"store/postgres/pgtest":                        {},
 	"store/storetest":                              {"desk", "provider", "store"},
 	"api/apitest":                                  {"api", "app", "desk"},
@@ -70,8 +71,8 @@ var rooms = map[string][]string{
 	"e2e": {"api/apitest", "store/postgres/pgtest", "whatsapp/whatsapptest"},
 }
 
-// never lists what a room must not import from the standard library, because it
-// would then do another room's work. A path also stands for what lies below it.
+// never lists packages of the standard library that a room must not import, because they
+// are for another room's work. A path also stands for all packages below it.
 var never = map[string][]string{
 	"desk":           {"crypto/rand", "database/sql", "html/template", "log", "math/rand", "net/http", "os"},
 	"app":            {"database/sql", "html/template", "net/http", "os"},
@@ -92,10 +93,11 @@ var never = map[string][]string{
 	"console":        {"database/sql"},
 }
 
-// deskImports is all that desk may import from outside the standard library.
+// deskImports lists everything that desk may import from outside the standard library.
 var deskImports = []string{"github.com/nyaruka/phonenumbers", "golang.org/x/text", "golang.org/x/net/idna"}
 
-// testOnly must not be linked into the program, by whatever way round.
+// testOnly lists packages that must not be linked into the program, neither directly nor
+// through other packages.
 var testOnly = []string{
 	"github.com/chromedp/cdproto",
 	"github.com/chromedp/chromedp",
@@ -115,10 +117,10 @@ var testOnly = []string{
 	"testing",
 }
 
-// A pkg is what go list says of a package.
+// A pkg has the data of go list about a package.
 type pkg struct {
 	ImportPath   string
-	Imports      []string // by its files proper
+	Imports      []string // of the files that are not tests
 	TestImports  []string
 	XTestImports []string
 }
@@ -147,22 +149,26 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// inside is what single tests of e2e import beyond its list.
+// inside lists the packages that single tests of e2e may import in addition.
 var inside = map[string][]string{
-	// The process that it breaks at every step has a store that fails on demand.
+	// This test breaks a process at every step. The process has a store that fails on
+	// demand.
 	"fault_test.go": {"api", "app", "desk", "provider", "sandbox", "store", "store/sqlite", "web", "work"},
-	// The processes that they kill have such stores, too, and files that a process serves by itself.
+	// These tests kill processes, which also have such stores. The processes serve files
+	// by themselves.
 	"mediakill_test.go": {"api", "app", "desk", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "work"},
 	"answer_test.go":    {"app", "desk", "provider", "work"},
-	// The server that it calls has a provider that counts, refuses and loses answers.
+	// This test calls a server whose provider counts and refuses messages and loses
+	// answers.
 	"send_test.go": {"api", "app", "desk", "provider", "web"},
-	// It posts to the receivers of docs/receivers.md what no server would: bad signatures, repetitions.
+	// This test posts requests to the receivers of docs/receivers.md that no server would
+	// send: bad signatures, repetitions.
 	"receivers_test.go": {"poster"},
-	// It compares tables of docs/ with the lists that the rules go by.
+	// This test compares tables of docs/ with the lists that the rules use.
 	"readme_test.go": {"desk"},
 }
 
-// e2e holds tests only, and drives the program from outside.
+// TestE2EStaysOutside: e2e has only tests, and they use the program from outside.
 func TestE2EStaysOutside(t *testing.T) {
 	t.Parallel()
 	watchSources(t)
@@ -179,11 +185,12 @@ func TestE2EStaysOutside(t *testing.T) {
 	}
 }
 
-// explained finds the lines of a package comment that explain a file each.
+// explained finds the lines of a package comment that each explain a file.
 var explained = regexp.MustCompile(`(?m)^\t(\w+\.go)\s+\S`)
 
-// A package comment is the map of its package, so it lists each file that is there, and
-// none that is gone. That of e2e lists tests. A few files need no list.
+// TestPackageCommentsListTheirFiles: a package comment lists each file that exists, and
+// no other file, so that readers find their way. The comment of e2e lists its tests. A
+// package with a few files needs no list.
 func TestPackageCommentsListTheirFiles(t *testing.T) {
 	t.Parallel()
 	for _, p := range goList(t, "linux", "./...") {
@@ -215,7 +222,7 @@ func TestPackageCommentsListTheirFiles(t *testing.T) {
 	}
 }
 
-// parseAll reads the Go files of a directory, by name.
+// parseAll reads the Go files of a directory, and returns them by name.
 func parseAll(t *testing.T, dir string, mode parser.Mode) map[string]*ast.File {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -233,8 +240,8 @@ func parseAll(t *testing.T, dir string, mode parser.Mode) map[string]*ast.File {
 	return files
 }
 
-// Desk's tests are held too: a rule that needs another room to be tested isn't in
-// desk.
+// TestDeskStandsAlone also checks desk's tests: if a rule can't be tested without another
+// room, the rule does not belong in desk.
 func TestDeskStandsAlone(t *testing.T) {
 	t.Parallel()
 	for _, p := range goList(t, "linux", "./...") {
@@ -257,7 +264,7 @@ func TestDeskStandsAlone(t *testing.T) {
 func TestProgramLinksNoTestLibrary(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("cmd"); errors.Is(err, fs.ErrNotExist) {
-		return // no program yet
+		return // there is no program yet
 	}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, p := range goList(t, goos, "-deps", "./cmd/...") {
@@ -268,9 +275,10 @@ func TestProgramLinksNoTestLibrary(t *testing.T) {
 	}
 }
 
-// The SQLite driver is C translated to Go, and libc is its machine: the two are
-// only tested together at the version that the driver's own go.mod names. Any
-// other dependency, or `go get -u`, could raise it unnoticed.
+// TestLibcIsTheOneThatSQLiteNames: the SQLite driver is C code that was translated to Go,
+// and it runs on the module libc. The two are tested together only at the version that
+// the driver's own go.mod names. Any other dependency, or `go get -u`, could raise this
+// version unnoticed.
 func TestLibcIsTheOneThatSQLiteNames(t *testing.T) {
 	t.Parallel()
 	const sqlite, libc = "modernc.org/sqlite", "modernc.org/libc"
@@ -302,18 +310,19 @@ func TestLibcIsTheOneThatSQLiteNames(t *testing.T) {
 
 func ours(path string) bool { return path == "parley" || strings.HasPrefix(path, "parley/") }
 
-// foreign tells whether path is from another module: its first element is a host.
+// foreign reports whether a package is from another module: then the first element of its
+// path is a host.
 func foreign(path string) bool {
 	host, _, _ := strings.Cut(path, "/")
 	return strings.Contains(host, ".")
 }
 
-// room is a package's folder below the root, "" for the root itself.
+// room returns a package's folder below the root. For the root itself, it returns "".
 func room(path string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, "parley"), "/")
 }
 
-// below tells whether path is one of roots, or inside one.
+// below reports whether a path is one of roots, or inside one of them.
 func below(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return path == root || strings.HasPrefix(path, root+"/")
@@ -330,7 +339,7 @@ func goList(t *testing.T, goos string, args ...string) []pkg {
 func goTool(t *testing.T, goos string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	// As the program is built: without cgo, and whatever the caller's GOFLAGS say.
+	// The program is built like this: without cgo. The caller's GOFLAGS must not matter.
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -341,7 +350,7 @@ func goTool(t *testing.T, goos string, args ...string) []byte {
 	return out
 }
 
-// decode reads the objects that go prints one after the other.
+// decode reads the JSON objects that the go command prints one after the other.
 func decode[T any](t *testing.T, out []byte) []T {
 	t.Helper()
 	var all []T
@@ -357,9 +366,9 @@ func decode[T any](t *testing.T, out []byte) []T {
 	}
 }
 
-// watchSources opens every Go file of the module. What a child process reads is
-// unknown to go test, which would answer with a kept result after the imports of
-// another package had changed; what this process opens, it looks at again.
+// watchSources opens every Go file of the module, so that go test runs this test again
+// when one of them changes. go test only notices the files that this process opens, not
+// those that a child process reads. Otherwise it would return a cached result.
 func watchSources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -382,8 +391,9 @@ func watchSources(t *testing.T) {
 	}
 }
 
-// Messages of the rules know no edge (docs/adr/0020): the API and the command line
-// word the place and the advice of an error each in their own way.
+// TestRulesNameNoEdge: the messages of the rules name neither the API nor the command
+// line (docs/adr/0020). Each of these two describes the place and the advice of an error
+// in its own words.
 func TestRulesNameNoEdge(t *testing.T) {
 	t.Parallel()
 	edges := regexp.MustCompile(`(GET|PUT|POST|PATCH|DELETE) /|parley [a-z]|--[a-z]|^/[a-z_/]+(:| is )`)
@@ -413,8 +423,8 @@ func TestRulesNameNoEdge(t *testing.T) {
 	}
 }
 
-// TestDeskHasNoCodes: which codes a provider's errors have, and what they mean, is the
-// provider's: desk says what follows.
+// TestDeskHasNoCodes: only a provider knows the codes of its errors and their meaning.
+// desk only knows what follows from an error.
 func TestDeskHasNoCodes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("desk", "*.go"))
@@ -438,8 +448,8 @@ func TestDeskHasNoCodes(t *testing.T) {
 	}
 }
 
-// Providers own their words, so another one is added without a change to app. Only desk,
-// the provider itself and cmd/parley know a kind of channel.
+// TestAppNamesNoProvider: only desk, the provider itself and cmd/parley know a kind of
+// channel. So another provider can be added without a change to app.
 func TestAppNamesNoProvider(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("app", "*.go"))

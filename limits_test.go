@@ -13,19 +13,20 @@ import (
 	"parley/desk"
 )
 
-// A told is a limit or a lifetime that texts for people name in their own words: pages,
-// help, guides, the description of the API. pattern finds it: its group is the number.
+// A told is a limit or a lifetime that texts for people repeat as a number: pages, help,
+// guides, the description of the API. pattern finds such texts. The group of the pattern
+// is the number.
 type told struct {
 	limit   string
 	pattern string
 	number  string
-	least   int // in how many places it stands at least
+	least   int // the least number of places that have it
 }
 
-// daysOf is the number of days of a lifetime.
+// daysOf returns a lifetime in days.
 func daysOf(d time.Duration) string { return fmt.Sprint(int(d / (24 * time.Hour))) }
 
-// thousands is a number as texts have it.
+// thousands returns a number as texts have it: with commas.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -33,7 +34,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
-// words are small numbers as texts have them.
+// words has small numbers as words, as texts have them.
 var words = map[string]string{"3": "three", "5": "five", "7": "seven", "10": "ten", "20": "twenty"}
 
 const number = `([0-9]+(?:,[0-9]{3})*|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)`
@@ -72,7 +73,7 @@ var toldLimits = []told{
 	{"desk.DefaultMediaPerWorkspace", "which is " + number + " GiB.\" name:\"media-per-workspace", fmt.Sprint(desk.DefaultMediaPerWorkspace >> 30), 1},
 }
 
-// TestLimits: what texts say of a limit is what desk says.
+// TestLimits: the limits in texts for people are those of desk.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{}

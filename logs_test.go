@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// A logged is a line that the program can log. The level is "" when the code decides it
-// while it runs.
+// A logged is a line that the program can log. The level is "" if the program chooses it
+// at run time.
 type logged struct{ level, message string }
 
-// TestLogLinesAreListed holds the table of log lines in docs/logs.md to the code: what is
-// logged is listed, at its level, and what is listed is logged.
+// TestLogLinesAreListed compares the code with the table of log lines in docs/logs.md.
+// The table has each line that the program logs, with its level, and no other line.
 func TestLogLinesAreListed(t *testing.T) {
 	t.Parallel()
 	var code []logged
@@ -28,7 +28,7 @@ func TestLogLinesAreListed(t *testing.T) {
 		case err != nil:
 			return err
 		case d.IsDir() && (slices.Contains([]string{"testdata", "tools", "e2e"}, d.Name()) || path != "." && strings.HasPrefix(d.Name(), ".") || strings.HasSuffix(d.Name(), "test")):
-			return fs.SkipDir // what the program does not link
+			return fs.SkipDir // these files are not linked into the program
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
@@ -77,10 +77,11 @@ func TestLogLinesAreListed(t *testing.T) {
 	}
 }
 
-// logMethod are slog's methods that log.
+// logMethod matches the methods of slog that log.
 var logMethod = regexp.MustCompile(`^(Debug|Info|Warn|Error)(Context)?$|^(LogAttrs|Log)$`)
 
-// logCall reads a call of one of them, on what is called log or Log.
+// logCall reads a call of such a method, if it is the method of something with the name
+// log or Log.
 func logCall(t *testing.T, path string, call *ast.CallExpr) (line logged, ok bool) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -93,7 +94,7 @@ func logCall(t *testing.T, path string, call *ast.CallExpr) (line logged, ok boo
 		on = x.Name
 	case *ast.SelectorExpr:
 		on = x.Sel.Name
-	case *ast.CallExpr: // as s.Log().Warn
+	case *ast.CallExpr: // for example s.Log().Warn
 		if f, ok := x.Fun.(*ast.SelectorExpr); ok {
 			on = f.Sel.Name
 		}

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// maxHops is how many entries of X-Forwarded-For are looked at. maxHop is the greatest
-// length of an entry in bytes: an IPv6 address with zone, brackets and port is shorter.
+// maxHops is the greatest number of entries of X-Forwarded-For that are read. maxHop is
+// the greatest length of an entry in bytes: an IPv6 address with zone, brackets and port
+// is shorter.
 const (
 	maxHops = 32
 	maxHop  = 100
@@ -40,7 +41,7 @@ func (s *Server) addressOf(r *http.Request) string {
 				continue
 			}
 			address, ok := parseHop(hop)
-			if !ok { // an entry that can't be read counts as the proxy that added it
+			if !ok { // the entry can't be read: the proxy that added it counts as the caller
 				return connection.String()
 			}
 			if !s.trusts(address) {
@@ -51,7 +52,7 @@ func (s *Server) addressOf(r *http.Request) string {
 	return connection.String()
 }
 
-// trusts tells whether an address is that of a trusted proxy.
+// trusts reports whether an address belongs to a trusted proxy.
 func (s *Server) trusts(address netip.Addr) bool {
 	return slices.ContainsFunc(s.trusted, func(p netip.Prefix) bool { return p.Contains(address) })
 }

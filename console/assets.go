@@ -49,8 +49,8 @@ func loadAssets() assets {
 	return a
 }
 
-// assetBody returns a file before it is minified. The script is in several files, in the
-// order of their names.
+// assetBody returns a file before it is minified. The script consists of several files,
+// which are joined in the order of their names.
 func assetBody(name string) (body []byte) {
 	files := []string{"assets/" + name}
 	if name == "app.js" {

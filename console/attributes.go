@@ -98,7 +98,8 @@ func (s *Server) addAttribute(c *call) error {
 	return c.see("/settings/attributes", "added")
 }
 
-// attributeError words an error for a form.
+// attributeError prepares an error for a form: an error of one option becomes an error of
+// the field with all options.
 func attributeError(err error) error {
 	e := *desk.AsError(err)
 	if strings.HasPrefix(e.At, "/options") {
@@ -163,7 +164,7 @@ func (s *Server) editAttribute(c *call) error {
 	return c.see("/settings/attributes", "saved")
 }
 
-// moveAttribute moves an attribute before the one above it, or behind the one below.
+// moveAttribute moves an attribute up or down by one line of the list.
 func (s *Server) moveAttribute(c *call) error {
 	a, err := c.anAttribute()
 	if err != nil {

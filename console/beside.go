@@ -8,8 +8,8 @@ import (
 	"parley/desk"
 )
 
-// linesBefore is how many messages of the earlier conversation are shown. lineText is
-// how many characters of each.
+// linesBefore is the number of messages that are shown from the earlier conversation.
+// lineText is the number of characters that are shown of each of them.
 const (
 	linesBefore = 3
 	lineText    = 160
@@ -103,8 +103,9 @@ func (c *call) offerEdits(t *thread, contact *desk.Contact) {
 	}
 }
 
-// editPerson changes one field of the person of a conversation, like the contact's page.
-// If another member has changed the field meanwhile, it asks.
+// editPerson changes one field of the person of a conversation. It does so like the
+// contact's page: if another member has changed the field meanwhile, it asks which value
+// to keep.
 func (s *Server) editPerson(c *call) error {
 	ctx, id, name := c.r.Context(), c.id("id"), c.query("edit")
 	conv, err := s.app.Conversation(ctx, c.p, id)
@@ -153,8 +154,8 @@ func (s *Server) editPerson(c *call) error {
 	}
 }
 
-// keep removes all fields but one that can be changed beside a thread, and the form for
-// a further address.
+// keep removes the form for a further address and all fields except the named one. It
+// removes that one as well if it can't be changed beside a thread.
 func (p *contactPage) keep(name string) {
 	other := func(f *contactField) bool { return f.Name != name }
 	p.Main, p.Own = slices.DeleteFunc(p.Main, func(f *contactField) bool { return other(f) || !slices.Contains(editable, f.Name) }), slices.DeleteFunc(p.Own, other)

@@ -18,7 +18,7 @@ type channelRow struct {
 	Made       moment
 }
 
-// channelState says in words whether a channel works.
+// channelState returns the state of a channel as a pill and in words.
 func (c *call) channelState(v *desk.Channel) (state pill, text string) {
 	status := &v.Status
 	switch why := status.BlockedAt(desk.TimeOf(c.now)); {
@@ -143,7 +143,8 @@ func (c *call) secrets() (s provider.Secrets, err error) {
 	return s, nil
 }
 
-// perSecondHint says how many messages a second a number may send.
+// perSecondHint is the hint of the field for the number of messages that a phone number
+// may send in a second.
 var perSecondHint = fmt.Sprintf("What WhatsApp allows the number: %d if this is empty, up to %s once it has raised that.", desk.PerSecond, count(desk.MaxPerSecond))
 
 // perSecond reads the field per_second. It returns 0 if the field is empty.

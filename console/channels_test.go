@@ -26,7 +26,7 @@ func meta(t *testing.T) (*whatsapptest.Simulator, string) {
 // fetchedAt matches the time when templates were fetched, by the database's clock.
 var fetchedAt = regexp.MustCompile(`fetched <time.*?</time>`)
 
-// without removes a part of the page that differs each time.
+// without removes from a response the parts that differ each time.
 func (g got) without(what *regexp.Regexp) got {
 	g.body = what.ReplaceAllString(g.body, "")
 	return g
@@ -94,7 +94,7 @@ func TestChannels(t *testing.T) {
 
 }
 
-// TestChannels_states: states of a WhatsApp account, in words.
+// TestChannels_states: the page describes each state of a WhatsApp account in words.
 func TestChannels_states(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestChannels_sandbox(t *testing.T) {
 	v.get(thread).want(200, "Ivo", "Hello", "<bdi>Sandbox trial</bdi>") // there are two sandboxes
 	v.post(path, "per_second", "5").want(422, "A sandbox channel has no token")
 
-	// The name tells the channel from others.
+	// The name tells this channel from the others.
 	v.post(path, "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters", `href="#f-channel_name"`)
 	v.post(path, "channel_name", " Shop in İzmir ").sends(path + "?done=saved")
 	v.get(path).want(200, "<h1><bdi>Shop in İzmir</bdi></h1>", "trial")
@@ -153,7 +153,7 @@ func TestChannels_sandbox(t *testing.T) {
 	v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", strings.Repeat("x", 101)).want(422, "at most 100 characters")
 	named := v.post("/settings/channels/new-sandbox", "external_id", "named", "channel_name", "Café")
 	v.get(strings.TrimSuffix(named.header.Get("Location"), "?done=added")).want(200, "<h1><bdi>Café</bdi></h1>")
-	v.post(path, "channel_name", "Café").sends(path + "?done=saved") // two channels with one name
+	v.post(path, "channel_name", "Café").sends(path + "?done=saved") // now two channels have the same name
 	v.get(path).want(200, "<h1><bdi>Café trial</bdi></h1>")
 	v.get("/settings/channels").want(200, "Café trial", "Café named")
 	v.get(thread).want(200, "<bdi>Café trial</bdi>")

@@ -29,7 +29,7 @@ type chart struct {
 	Bars    []bar
 	Columns []column
 	Marks   []mark
-	Base    int // the y of the columns' lower end
+	Base    int // the y of the lower end of the columns
 	Heads   []string
 	Lines   [][]string // of the table
 	Note    string
@@ -39,10 +39,10 @@ type chart struct {
 type bar struct {
 	Label, Value    string
 	TextY, Y, Width int
-	Kind            string // good, bad, or "" for the accent
+	Kind            string // good, bad, or "" for the accent colour
 }
 
-// A column is vertical: received messages, or sent ones.
+// A column is vertical. It stands for received messages, or for sent messages.
 type column struct {
 	X, Y, Width, Height float64
 	Sent                bool
@@ -55,15 +55,17 @@ type mark struct {
 	Text string
 }
 
-// barsOf makes a chart for bars. of is the value of the longest possible bar.
+// barsOf makes a chart for bars. The parameter of is the value of the longest possible
+// bar.
 func barsOf(name, title, summary string, of int64, heads []string) *chart {
 	return &chart{Name: name, Title: title, Summary: summary, Width: chartWidth, Heads: heads, Base: int(max(of, 1))}
 }
 
-// barWords is about how many characters fit above a bar: the texts of a picture don't wrap.
+// barWords is the approximate number of characters that fit above a bar: the texts of a
+// picture don't wrap.
 const barWords = 50
 
-// bar adds a bar for n, and its line of the table.
+// bar adds a bar for n to the picture, and a line to the table.
 func (c *chart) bar(label, value, kind string, n int64, line ...string) {
 	y := len(c.Bars) * barStep
 	if words, most := []rune(label), barWords-utf8.RuneCountInString(value); len(words) > most {
@@ -103,13 +105,13 @@ func columnsOf(name, title, summary string, days []dayCount) *chart {
 	return c
 }
 
-// rounded rounds to one decimal, which is enough for a picture.
+// rounded returns f with one decimal, which is enough for a picture.
 func rounded(f float64) float64 { return float64(int(f*10+.5)) / 10 }
 
-// dayName names a day in UTC: 3 Mar.
+// dayName returns the name of a day in UTC: 3 Mar.
 func dayName(day desk.Time) string { return time.UnixMilli(int64(day)).UTC().Format("2 Jan") }
 
-// percent writes a share: 62 %.
+// percent returns a share as text: 62 %.
 func percent(n, of int64) string {
 	if of == 0 {
 		return "–"
@@ -117,7 +119,7 @@ func percent(n, of int64) string {
 	return fmt.Sprintf("%d %%", (n*100+of/2)/of)
 }
 
-// Empty tells whether the chart has neither bars nor columns.
+// Empty reports whether the chart has neither bars nor columns.
 func (c *chart) Empty() bool { return len(c.Bars) == 0 && len(c.Columns) == 0 }
 
 // sentences joins the parts of a summary.

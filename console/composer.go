@@ -22,15 +22,15 @@ type keptFile struct {
 	Name, Size string
 }
 
-// A windowBar shows how long the person can still be answered freely.
+// A windowBar shows the time that is left for free replies to the person.
 type windowBar struct {
 	Until moment
 	Left  string // in words
 	Width int    // of the remaining part, out of windowWidth
-	Renew int64  // after how many milliseconds the bar changes
+	Renew int64  // the time at which the bar changes, in milliseconds
 }
 
-// windowWidth is the length of the bar that stands for the whole window.
+// windowWidth is the length of the bar when the whole window is left.
 const windowWidth = 96
 
 // A snippetList has the snippets that a search has found.
@@ -90,7 +90,7 @@ func (c *call) readComposer(t *thread, conv *desk.Conversation) error {
 // can be sent, so that it keeps the typed text.
 func (t *thread) MayWrite() bool { return t.MaySend && t.Person.Known }
 
-// shut says why a window is closed.
+// shut returns a text with the reason why a window is closed.
 func (c *call) shut(w desk.WindowState, name string) string {
 	at := c.when(w.ClosesAt).Text
 	switch w.Reason {
@@ -110,7 +110,7 @@ const (
 )
 
 // windowBar returns the bar of a window that closes at a given time. In the last hour,
-// it counts minutes.
+// the bar shows minutes.
 func (c *call) windowBar(closes, now desk.Time) *windowBar {
 	left := closes - now
 	b := &windowBar{Until: c.when(closes), Width: max(1, int(left*windowWidth/desk.WindowLength))}
@@ -127,7 +127,8 @@ func (c *call) windowBar(closes, now desk.Time) *windowBar {
 	return b
 }
 
-// fillComposer fills the form with the data that was sent, or with a saved reply.
+// fillComposer fills the form with the values that were sent with it, or with a saved
+// reply.
 func (c *call) fillComposer(t *thread, f *composer) error {
 	sent := c.form.has("reply")
 	buttons := c.form.list("button")
@@ -138,7 +139,7 @@ func (c *call) fillComposer(t *thread, f *composer) error {
 			f.Titles[i].Value = buttons[i]
 		}
 	}
-	if c.wholePage() { // a part of a page must have only data that the part shows
+	if c.wholePage() { // a part of a page must not have other data than the part shows
 		f.Key = c.form.text("key")
 		if !c.ownKey(f.Key) {
 			f.Key = c.newKey()
@@ -173,7 +174,7 @@ func (c *call) fillComposer(t *thread, f *composer) error {
 	return nil
 }
 
-// wholePage tells whether the response has the whole page, or at least its main part.
+// wholePage reports whether the response has the whole page, or at least its main part.
 func (c *call) wholePage() bool {
 	part := c.r.Header.Get("Parley-Part")
 	return part == "" || part == "main"
@@ -181,7 +182,7 @@ func (c *call) wholePage() bool {
 
 func (c *call) newKey() string { return c.ownKeys() + c.s.app.NewID().String() }
 
-// ownKey tells whether an Idempotency-Key belongs to one of the member's forms.
+// ownKey reports whether an Idempotency-Key belongs to one of the member's forms.
 func (c *call) ownKey(key string) bool {
 	return strings.HasPrefix(key, c.ownKeys()) && desk.CheckIdempotencyKey(key) == nil
 }
@@ -193,7 +194,7 @@ func excerpt(text string) string {
 
 const excerptLength = 80
 
-// bytesOf writes a size: 48 KB, 7.2 MB, 21.5 GB.
+// bytesOf returns a size as text: 48 KB, 7.2 MB, 21.5 GB.
 func bytesOf(n int64) string {
 	switch {
 	case n < 1000:
@@ -208,7 +209,7 @@ func bytesOf(n int64) string {
 	return strings.Replace(fmt.Sprintf("%.1f %s", float64(n)/one, unit), ".0 ", " ", 1)
 }
 
-// savedRows is how many saved replies a page lists.
+// savedRows is the number of saved replies that a page lists.
 const savedRows = 20
 
 // listSnippets lists the snippets that a search finds. If a snippet was chosen and the

@@ -41,21 +41,21 @@ func (b *browser) sendFile(path, name, kind string, content []byte, pairs ...str
 	return b.do(r)
 }
 
-// A replying is a member who has opened a conversation.
+// A replying is a member's browser with an open conversation.
 type replying struct {
 	*browser
 	path string
 	page got
 }
 
-// looks opens a conversation.
+// looks is called when a member opens a conversation. It returns the page.
 func (b *browser) looks(c *desk.Conversation, query string) replying {
 	b.w.t.Helper()
 	path := "/inbox/" + c.ID.String()
 	return replying{b, path, b.get(path + query).want(200)}
 }
 
-// fields returns the fields of the reply form and further ones, as pairs.
+// fields returns the fields of the reply form, and then the given ones, as pairs.
 func (r replying) fields(t *testing.T, pairs ...string) []string {
 	t.Helper()
 	_, form, ok := strings.Cut(r.page.body, `id="reply"`)
@@ -150,7 +150,7 @@ func TestReply(t *testing.T) {
 	}
 	mei.get("/inbox?of="+c.ID.String()+"&done=sent-and-closed").want(200, "Sent and closed. <a")
 	mei.get(m.path).want(200, "This conversation is closed", `class="reply shut"`, "Send a template").lacks(">Send</button>").golden("composer/closed")
-	// A member replies who has not seen that the conversation was closed.
+	// A member replies who has not seen that the conversation is closed now.
 	mei.post(m.path+"/reply", append(fields[2:len(fields)-4], "key", fields[1]+"0", "reply", "More")...).
 		want(409, "Nothing was sent: it is closed now", "More</textarea>").lacks("anyway")
 }
@@ -328,7 +328,7 @@ func TestComposer_snippets(t *testing.T) {
 	mei.get(m.path+"?snippet=none").want(200, ">\n</textarea>")
 	mei.get(m.path+"?snippets=/BY").want(200, "<b>bye</b>", `value="/BY"`).lacks("<b>hi</b>")
 	list := mei.get(m.path+"?snippets=h").want(200, "<b>hi</b>", "<b>away</b>").body
-	if strings.Index(list, "<b>hi</b>") > strings.Index(list, "<b>away</b>") { // matches in the name come before matches in the text
+	if strings.Index(list, "<b>hi</b>") > strings.Index(list, "<b>away</b>") { // a match in the name comes before a match in the text
 		t.Error("h finds away before hi")
 	}
 	mei.get(m.path+"?snippets=zz").want(200, "None has that")

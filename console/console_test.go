@@ -35,7 +35,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
 // A world is the console of a workspace with three members and a sandbox channel. The
-// test sets its clock, and its ids are counted.
+// test sets the clock. The ids are numbered.
 type world struct {
 	t       testing.TB
 	app     *app.App
@@ -61,8 +61,8 @@ type database interface {
 	io.Closer
 }
 
-// overPostgres begins the names of tests that run over PostgreSQL. All others run on a
-// SQLite file.
+// overPostgres is the beginning of the names of tests that run on PostgreSQL. All other
+// tests run on a SQLite file.
 const overPostgres = "TestPostgres/"
 
 // databases are the databases of TestPostgres.
@@ -88,7 +88,7 @@ func openStore(t testing.TB) database {
 	return s
 }
 
-// onClock is a store whose transactions have the time that a test has set.
+// onClock is a store whose transactions see the time of the test's clock.
 type onClock struct {
 	database
 	clock *atomic.Int64
@@ -107,7 +107,7 @@ func (tx clockTx) Now() desk.Time { return desk.Time(tx.clock.Load()) }
 
 func newWorld(t testing.TB) *world { return newWorldWith(t, func(*app.Deps) {}) }
 
-// newWorldWith lets a test change the dependencies of the app.
+// newWorldWith makes a world. With change, a test can change the dependencies of the app.
 func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, store: openStore(t), clock: new(atomic.Int64), ids: new(atomic.Uint64), log: new(bytes.Buffer)}
@@ -157,7 +157,7 @@ func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	return w
 }
 
-// fill makes bytes that differ from call to call.
+// fill fills b with bytes that differ from call to call.
 func fill(b []byte, n uint64) {
 	for i := range b {
 		b[i] = byte(n>>(8*(i%8))) ^ byte(i)
@@ -190,7 +190,7 @@ func (w *world) member(name, email, role string) desk.Member {
 	return m
 }
 
-// writes receives a message of a customer, and returns its conversation.
+// writes simulates a message from a customer. It returns the conversation.
 func (w *world) writes(phone, name, text string) *desk.Conversation {
 	w.t.Helper()
 	c, err := w.app.ReceiveSimulated(context.Background(), w.operator(), w.channel, phone, name, text)
@@ -200,7 +200,7 @@ func (w *world) writes(phone, name, text string) *desk.Conversation {
 	return c
 }
 
-// A browser is a member's browser without script.
+// A browser is the browser of a member. It runs no script.
 type browser struct {
 	w      *world
 	ws     desk.ID
@@ -208,7 +208,7 @@ type browser struct {
 	header http.Header
 }
 
-// as returns the browser of a signed-in member.
+// as returns the browser of a member who is signed in.
 func (w *world) as(m desk.Member) *browser {
 	return &browser{w: w, ws: w.ws, member: m, header: http.Header{}}
 }
@@ -256,7 +256,7 @@ func (b *browser) do(r *http.Request) got {
 
 var anID = regexp.MustCompile(`<[^>]*?\sid="([^"]*)"`)
 
-// idsTwice lists the ids that more than one element of a page has.
+// idsTwice lists the ids that a page gives to more than one element.
 func idsTwice(page string) (twice []string) {
 	seen := map[string]int{}
 	for _, found := range anID.FindAllStringSubmatch(page, -1) {
@@ -267,7 +267,7 @@ func idsTwice(page string) (twice []string) {
 	return twice
 }
 
-// want checks the status and that the page has each of the texts.
+// want checks the status, and that the page has each of these texts.
 func (g got) want(status int, texts ...string) got {
 	g.t.Helper()
 	if g.status != status {
@@ -281,7 +281,7 @@ func (g got) want(status int, texts ...string) got {
 	return g
 }
 
-// lacks checks that the page has none of the texts.
+// lacks checks that the page has none of these texts.
 func (g got) lacks(texts ...string) got {
 	g.t.Helper()
 	for _, text := range texts {
@@ -292,7 +292,7 @@ func (g got) lacks(texts ...string) got {
 	return g
 }
 
-// sends checks that the response redirects to a path, and returns the page there.
+// sends checks that the response redirects to a path. It returns the page at this path.
 func (g got) sends(to string) got {
 	g.t.Helper()
 	if at := g.header.Get("Location"); g.status != http.StatusSeeOther || at != to {
@@ -303,8 +303,8 @@ func (g got) sends(to string) got {
 
 var assetPath = regexp.MustCompile(`/static/[0-9a-f]+/`)
 
-// golden compares the page's own parts with a file under testdata: its title, the tag of
-// its body, its toast, and its main part.
+// golden compares the parts of the page that are not the layout with a file under
+// testdata: the title, the tag of the body, the toast and the main part.
 func (g got) golden(name string) got {
 	g.t.Helper()
 	g.same(name, shownOf(g.body))
@@ -322,7 +322,7 @@ var mainPart = regexp.MustCompile(`(?s)<main.*</main>`)
 
 var shownParts = regexp.MustCompile(`(?s)<title.*?</title>|<body.*?>|<div id="toasts".*?</div>|<main.*</main>`)
 
-// shownOf returns a page without its layout. A part of a page is returned as it is.
+// shownOf returns a page without its layout. It returns a part of a page as it is.
 func shownOf(page string) string {
 	if !strings.HasPrefix(page, "<!doctype") {
 		return page
@@ -353,8 +353,8 @@ func (g got) same(name, text string) {
 	}
 }
 
-// TestLayout checks the layout of pages: for an admin, and for an agent, who has no
-// settings. For somebody who is not signed in, TestSignIn_byLink does this.
+// TestLayout checks the layout of pages for an admin, and for an agent, whose pages have
+// no settings. TestSignIn_byLink checks it for somebody who is not signed in.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -53,7 +53,7 @@ func kindLabel(kind string) string {
 	return capital(strings.ReplaceAll(kind, "_", " "))
 }
 
-// identityText writes an identity's value for people.
+// identityText returns an identity's value as people read it.
 func identityText(i desk.Identity) string {
 	if i.Kind == desk.KindPhone || i.Kind == desk.KindWhatsApp {
 		return phone(i.Value)
@@ -105,7 +105,7 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 	return p, nil
 }
 
-// contactForm returns the fields of a contact. For nil, it returns those of a new
+// contactForm returns the form of a contact. For nil, it returns the form of a new
 // contact.
 func (c *call) contactForm(contact *desk.Contact, action string) *contactPage {
 	p := &contactPage{Action: action, MayWrite: c.may(desk.ContactsWrite)}
@@ -127,10 +127,10 @@ func (c *call) contactForm(contact *desk.Contact, action string) *contactPage {
 
 func (p *contactPage) fields() []*contactField { return slices.Concat(p.Main, p.Own) }
 
-// read puts the typed values into a write. For a stored contact, these are only the
-// values that differ from those that the page showed. It notes values that can't be
-// read, and fields that another member has changed too. It returns true if there are
-// neither.
+// read puts the typed values into w. For a stored contact, it takes only the values that
+// differ from the values that the page showed. It records an error for each value that
+// can't be read, and for each field that another member has changed as well. It returns
+// true if there is no such error.
 func (c *call) read(p *contactPage, contact *desk.Contact, w *desk.ContactWrite) bool {
 	good, leave := true, c.form.text("leave")
 	for _, f := range p.fields() {
@@ -176,7 +176,7 @@ func (c *call) read(p *contactPage, contact *desk.Contact, w *desk.ContactWrite)
 	return good
 }
 
-// note adds the errors to their fields.
+// note gives each field of the page its error.
 func (p *contactPage) note(f *form) {
 	for _, field := range p.fields() {
 		field.Error = f.errors[field.Name]
@@ -184,8 +184,9 @@ func (p *contactPage) note(f *form) {
 	p.Add[1].Error = f.errors["add_value"]
 }
 
-// saveTries is how often a form is compared with its contact again, if another member
-// has changed the contact in between.
+// saveTries is the number of attempts to save a form. An attempt fails if another member
+// changes the contact at the same moment. Each attempt compares the form with the contact
+// again.
 const saveTries = 5
 
 func (s *Server) saveContact(c *call) error {
@@ -219,8 +220,9 @@ func (s *Server) saveContact(c *call) error {
 	}
 }
 
-// refusedContact shows the form of a contact again with the reason why it was refused:
-// beside the attributes, or with the contacts that have the typed addresses already.
+// refusedContact shows the form of a contact again, because it was refused. The page has
+// the reason: errors beside the attributes, or the contacts that already have the typed
+// addresses.
 func (c *call) refusedContact(name string, p *contactPage, err error) error {
 	e := desk.AsError(err)
 	switch details := e.Details.(type) {
@@ -321,6 +323,6 @@ func (s *Server) deleteContact(c *call) error {
 	return c.see("/contacts", "deleted")
 }
 
-// otherConversations is how many other conversations of a person are listed beside a
-// thread.
+// otherConversations is the number of other conversations of a person that are listed
+// beside a thread.
 const otherConversations = 10

@@ -10,9 +10,9 @@ import (
 	"parley/desk"
 )
 
-// A contactField is a field of a contact in a form. It knows how the value is shown as
-// text, and how typed text is stored. A form sends the text that the page showed in
-// addition to the typed text. So only changed values are stored.
+// A contactField is a field of a contact in a form. It converts the stored value to text,
+// and the typed text to a value. In addition to the typed text, a form sends the text
+// that the page showed, so that only changed values are stored.
 type contactField struct {
 	*field
 	Kind  string // the template: input, area, select or boxes
@@ -27,12 +27,12 @@ type contactField struct {
 // A bothChanged is the state of a field that another member has changed since the page
 // was made.
 type bothChanged struct {
-	Now, Shown string // as it is stored, as people read it
-	Keep, Mine bool   // the member's choice
+	Now, Shown string // the value that is stored now: as text of the form, and as people read it
+	Keep, Mine bool   // the member's choice: keep the stored value, or store the typed one
 }
 
-// contactFields lists the fields of a contact with its values. For nil, it lists those
-// of a new contact.
+// contactFields lists the fields of a contact with their values. For nil, it lists the
+// fields of a new contact.
 func (c *call) contactFields(contact *desk.Contact) []*contactField {
 	country := c.p.Settings.Country
 	plain := func(kind, typed string) (desk.Identity, error) { return desk.ParseIdentity(kind, typed, country) }
@@ -106,13 +106,13 @@ func (f *contactField) fill(c *call, contact *desk.Contact) {
 		if f.Name == "owner" {
 			f.Choices = owners(c.p.Settings, "Nobody (the shared pool)")
 		}
-		if !slices.ContainsFunc(f.Choices, func(o choice) bool { return o.Value == f.Value }) { // an option that no longer exists, or a removed member
+		if !slices.ContainsFunc(f.Choices, func(o choice) bool { return o.Value == f.Value }) { // the value is an option or a member that no longer exists
 			f.Choices = append(f.Choices, choice{Value: f.Value, Label: f.Value})
 		}
 		f.Of(f.Choices)
 	case "boxes":
 		held := strings.Split(f.Value, "\n")
-		held = held[:min(len(held), desk.MaxOptions)] // more would be refused
+		held = held[:min(len(held), desk.MaxOptions)] // a longer list would be refused
 		for _, v := range held {
 			if v != "" && !slices.ContainsFunc(f.Boxes, func(o choice) bool { return o.Value == v }) {
 				f.Boxes = append(f.Boxes, choice{Value: v, Label: v})
@@ -124,11 +124,11 @@ func (f *contactField) fill(c *call, contact *desk.Contact) {
 	}
 }
 
-// was returns the text that the page showed for a field.
+// was returns the text of a field as the page showed it.
 func (f *form) was(name string) string { return lines(f.values["was."+name]) }
 
-// typed returns the text of a field. If the field has several values, each is on its own
-// line.
+// typed returns the text that was typed in a field. If the field has several values, each
+// is on its own line.
 func (f *form) typed(name string) string { return lines(f.values[name]) }
 
 // lines normalizes values from browsers, so that they can be compared.
@@ -136,7 +136,7 @@ func lines(values []string) string {
 	return strings.TrimSpace(strings.ReplaceAll(strings.Join(values, "\n"), "\r\n", "\n"))
 }
 
-// parsed returns the field for a typed text. An empty text clears the field.
+// parsed converts a typed text to the field of a write. An empty text clears the field.
 func parsed(typed string, parse func(string) (string, error)) (f desk.Field[string], err error) {
 	f.Set = true
 	if f.Null = typed == ""; !f.Null {
@@ -145,7 +145,8 @@ func parsed(typed string, parse func(string) (string, error)) (f desk.Field[stri
 	return f, err
 }
 
-// handle returns the field of an identity, and adds the identity to those sent.
+// handle converts a typed identity to the field of a write, and adds the identity to
+// w.Sent.
 func handle(w *desk.ContactWrite, typed, kind string, parse func(kind, typed string) (desk.Identity, error)) (f desk.Field[string], err error) {
 	f.Set = true
 	if f.Null = typed == ""; f.Null {
@@ -215,7 +216,7 @@ func (c *call) attributeField(a *desk.Attribute) *contactField {
 	return f
 }
 
-// attributeInput returns the form text of a stored value, "" for nil.
+// attributeInput returns a stored value as text for the form. For nil, it returns "".
 func (c *call) attributeInput(a *desk.Attribute, value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -230,8 +231,8 @@ func (c *call) attributeInput(a *desk.Attribute, value any) string {
 		for i, item := range v {
 			words[i], _ = item.(string)
 		}
-		// Options are in the order of the attribute, which is also that of a browser's
-		// ticked boxes.
+		// Sort the options as the attribute has them. A browser sends ticked boxes in the
+		// same order.
 		at := func(word string) int {
 			if i := slices.Index(a.Options, word); i >= 0 {
 				return i

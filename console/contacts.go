@@ -83,7 +83,8 @@ func (c *call) newestContacts(d *directory, owner desk.ID) ([]*desk.Contact, err
 	return list, err
 }
 
-// owners returns the choices of an owner. nobody is the label of the empty choice.
+// owners returns the choices for the owner of a contact. nobody is the label of the empty
+// choice.
 func owners(s *desk.Settings, nobody string) []choice {
 	list := []choice{{Label: nobody}}
 	for _, m := range s.Members() {
@@ -92,7 +93,7 @@ func owners(s *desk.Settings, nobody string) []choice {
 	return list
 }
 
-// ownerValue returns the choice of an owner, "" for none.
+// ownerValue returns the value of an owner's choice; "" for no owner.
 func ownerValue(id desk.ID) string {
 	if id.IsZero() {
 		return ""

@@ -13,7 +13,8 @@ import (
 	"parley/desk"
 )
 
-// person stores a contact like a program would, and returns the path of its page.
+// person stores a contact in the same way as a program. It returns the path of the
+// contact's page.
 func (w *world) person(phone, name, owner string) (path string, id desk.ID) {
 	w.t.Helper()
 	op := &desk.Op{Kind: desk.OpUpsert}
@@ -73,8 +74,8 @@ func TestContacts(t *testing.T) {
 	nora.get(first).want(404, "Not here")
 }
 
-// sent returns the fields that a browser would send: the values of the page, some of
-// them replaced.
+// sent returns the fields that a browser would send: the values of the page, with the
+// given values in place of some of them.
 func sent(t *testing.T, page string, replaced ...string) (pairs []string) {
 	t.Helper()
 	_, form, ok := strings.Cut(page, `<form id="contact"`)
@@ -188,8 +189,8 @@ func TestContact(t *testing.T) {
 		t.Errorf("%+v", c.Further)
 	}
 
-	// Values that can't be read or stored are named beside their fields, and nothing is
-	// stored.
+	// If a value can't be read or stored, the page says so beside its field, and nothing
+	// is stored.
 	version = c.Version
 	page = mei.get(path).body
 	mei.post(path, sent(t, page, "name", "New", "phone", "call me", "attributes.born", "1990")...).want(422, "Error: ", `value="call me"`, "f-phone-error")
@@ -201,8 +202,8 @@ func TestContact(t *testing.T) {
 	mei.get("/contacts/"+w.newID().String()).want(404, "Not here")
 }
 
-// TestContact_both: if two members change one contact, the second one sees the changes
-// of the first, and chooses. Fields that only one of them changed keep the change.
+// TestContact_both: two members change the same contact. The second member sees the changes
+// of the first, and chooses. A field that only one of them has changed keeps this change.
 func TestContact_both(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,13 +216,13 @@ func TestContact_both(t *testing.T) {
 	if c := w.stored(id); c.Name != "Lucía Nora" || c.Email != "" {
 		t.Errorf("%+v", c)
 	}
-	mei.post(path, sent(t, refused.body)...).want(409) // no choice was made
+	mei.post(path, sent(t, refused.body)...).want(409) // the member has made no choice
 	mei.post(path, sent(t, refused.body, "choose.name", "keep")...).sends(path + "?done=saved")
 	if c := w.stored(id); c.Name != "Lucía Nora" || c.Email != "lucia@example.com" || c.Note != "by Nora" {
 		t.Errorf("%+v", c)
 	}
 	nora.post(path, sent(t, mei.get(path).body, "name", "Third")...).sends(path + "?done=saved")
-	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).want(409, "Third") // the value has changed again since the choice
+	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).want(409, "Third") // after the choice, the value has changed again
 	refused = mei.post(path, form...).want(409)
 	mei.post(path, sent(t, refused.body, "choose.name", "mine")...).sends(path + "?done=saved")
 	if c := w.stored(id); c.Name != "Lucía Mei" {
@@ -256,9 +257,9 @@ func TestContact_races(t *testing.T) {
 	}
 }
 
-// TestContact_holders: an address that another contact has is refused, and the page
-// names this contact. The member can leave the address out, or open the other contact.
-// Contacts are not merged.
+// TestContact_holders: an address is refused if another contact already has it, and the
+// page names this contact. The member can leave the address out, or open the other
+// contact. Contacts are not merged.
 func TestContact_holders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

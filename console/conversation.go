@@ -7,7 +7,8 @@ import (
 	"parley/desk"
 )
 
-// seen returns the newest message and the assignee that the member saw, from the form.
+// seen returns the newest message and the assignee that the member saw when the form was
+// sent.
 func (c *call) seen() *app.Seen {
 	message, _ := desk.ParseID(c.form.text("seen_message"))
 	assignee, _ := desk.ParseID(c.form.text("seen_assignee"))
@@ -80,7 +81,7 @@ func (s *Server) setStatus(c *call) error {
 	return c.goOn(id, statusWords[status].done)
 }
 
-// goOn shows the next conversation after one was closed.
+// goOn shows the next conversation after the member has closed one.
 func (c *call) goOn(id desk.ID, done string) error {
 	path := "/inbox"
 	if next, ok := desk.ParseID(c.form.text("next")); ok {
@@ -94,8 +95,8 @@ func (c *call) backTo(id desk.ID, done string) error {
 	return c.see("/inbox/"+id.String()+c.listQuery(), done)
 }
 
-// changed shows the changes of others since the member opened the page, and asks again.
-// Nothing was stored yet.
+// changed shows the member what others have changed since the page was opened, and asks
+// for confirmation. Nothing has been stored yet.
 func (c *call) changed(ask func(*thread)) error {
 	saw := c.seen()
 	t, err := c.readThread(c.id("id"))

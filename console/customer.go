@@ -7,11 +7,12 @@ import (
 	"parley/desk"
 )
 
-// mostQuoted is how many messages the form offers as the one that the customer answers.
+// mostQuoted is the number of messages among which the form offers to choose the message
+// that the customer answers.
 const mostQuoted = 10
 
-// customerForm fills the form that writes as the customer. messages begin with the
-// newest.
+// customerForm fills the form for writing as the customer. The newest of messages comes
+// first.
 func (c *call) customerForm(f *customerForm, messages []*desk.Message) {
 	if c.form.has("text") {
 		f.Open, f.Text = true, c.form.raw("text")
@@ -40,7 +41,7 @@ func (c *call) customerForm(f *customerForm, messages []*desk.Message) {
 	f.Reactions = pick("reaction", []choice{{Label: "None"}, {Value: "👍", Label: "👍"}, {Value: "❤️", Label: "❤️"}, {Value: "😂", Label: "😂"}, {Value: "🙏", Label: "🙏"}, {Value: noReaction, Label: "Take it back"}})
 }
 
-// noReaction is the choice that takes a reaction back.
+// noReaction is the value of the choice that removes a reaction.
 const noReaction = "none"
 
 // writeAsCustomer adds a message of the customer to a sandbox.

@@ -10,7 +10,7 @@ import (
 	"parley/desk"
 )
 
-// deliveryRows is how many deliveries the page of a webhook lists.
+// deliveryRows is the number of deliveries that the page of a webhook lists.
 const deliveryRows = 20
 
 // A deliveryRow is a delivery in a list.

@@ -5,20 +5,20 @@
 //	routes.go        the list of pages and actions, with the permission on the line
 //	server.go        Server, and a call: one request for a page
 //	serve.go         building the Server; a request from its session to its handler
-//	page.go          the one render
+//	page.go          rendering a page, the same for all pages
 //	view.go          the data of templates
-//	problem.go       the one error exit
-//	session.go       sessions: the cookie, when one is stored again
+//	problem.go       the error page, the same for all errors
+//	session.go       sessions: the cookie, and when a session is stored again
 //	signin.go        signing in and out
-//	address.go       the address by which tries to sign in are limited
-//	me.go            one's own name, look, password
+//	address.go       the caller's address, for limiting attempts to sign in
+//	me.go            the member's own settings: name, look, password
 //	settings.go      settings: the workspace, the members, pages that ask before something is destroyed
 //	keys.go          settings: the keys
 //	attributes.go    settings: the attributes
 //	form.go          fields of forms, and the errors beside them
 //	words.go         advice, codes and confirmations in the console's own words
 //	format.go        times, numbers, phone numbers and initials as people read them
-//	text.go          the texts of messages: links and the marks for bold and the like
+//	text.go          the texts of messages: links, and marks such as those for bold
 //	assets.go        the stylesheet and the script, whose parts are in assets/script
 //	channels.go      channels: adding them, their health, their settings
 //	policy.go        the reply policy: its page, saving a part, removing it
@@ -28,7 +28,7 @@
 //	webhooks.go      webhooks: adding them, their state, changing them
 //	deliveries.go    deliveries to webhooks
 //	stream.go        the stream that tells the script what has changed
-//	live.go          the hub that the streams of a workspace share: one follower of the feed
+//	live.go          the hub that all streams of a workspace share: it follows the feed
 //	home.go          /: the inbox, or the commands to run first
 //	inbox.go         the inbox: its views and the list of conversations
 //	thread.go        a conversation as its page shows it
@@ -44,13 +44,13 @@
 //	upload.go        a form that has a file
 //	templates.go     the templates of a channel: state, preview, the sources of their variables
 //	send.go          the form that sends a template
-//	contacts.go      the list of contacts, and finding one
+//	contacts.go      the list of contacts, and the search
 //	contact.go       a contact, a new one, deleting one
 //	contact_form.go  the fields of a contact in a form
 //	events.go        the log of events, and its part about settings
 //	overview.go      the pictures of the last days, and the first steps
 //	chart.go         pictures as SVG, with their tables
-//	sends.go         attempts to send, and settling one that is in doubt
+//	sends.go         attempts to send, and settling an attempt that is in doubt
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call
 // app and render. They contain no rules.

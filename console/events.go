@@ -15,7 +15,7 @@ type eventsPage struct {
 	Empty       nothing
 }
 
-// An eventRow is one event: who did what to which record.
+// An eventRow is one event: the actor, the action and the record.
 type eventRow struct {
 	Number     int64
 	Who, What  string
@@ -164,7 +164,7 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 		}
 		return nameOf(people[contact]), "/inbox/" + conversation.String()
 	case "send":
-		if people[contact] == nil { // or it belongs to a new contact
+		if people[contact] == nil { // deleted, or not created before the send
 			return "somebody", "/sends/" + e.Subject.String()
 		}
 		return nameOf(people[contact]), "/sends/" + e.Subject.String()
@@ -212,7 +212,7 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 	return "", ""
 }
 
-// hostOf returns the host of a URL, because its path may be secret.
+// hostOf returns only the host of a URL: the path may be secret.
 func hostOf(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host
@@ -226,7 +226,7 @@ var eventFields = map[string]string{
 	"sendable": "whether it can be sent", "external_ids": "how own ids change",
 }
 
-// fieldWords lists the names of fields for people.
+// fieldWords returns the names of fields in words.
 func fieldWords(names []string) string {
 	words := make([]string, len(names))
 	for i, name := range names {

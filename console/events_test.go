@@ -44,7 +44,7 @@ func TestEvents(t *testing.T) {
 	nora.get("/settings/events?types=settings&after="+next).want(200, "made the key")
 }
 
-// TestEventWords: each type of event has words, and a filter that shows it.
+// TestEventWords: each type of event has words, and is shown by a filter.
 func TestEventWords(t *testing.T) {
 	t.Parallel()
 	for _, e := range desk.EventTypes {

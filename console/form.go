@@ -11,13 +11,13 @@ import (
 	"parley/desk"
 )
 
-// A form is the data of a POST, with its errors. The zero form is not filled in yet: its
+// A form is the data of a POST, with its errors. The zero form has not been sent: its
 // fields have the values that the page gives.
 type form struct {
 	values  url.Values
 	file    *sentFile         // nil: no file
 	errors  map[string]string // by field
-	called  map[string]string // the fields' names in the summary of errors, unless labels has them
+	called  map[string]string // the fields' names in the summary of errors, for fields that labels lacks
 	Message string            // the error of the form as a whole
 	Advice  string
 }
@@ -33,13 +33,13 @@ func (f *form) raw(name string) string {
 	return strings.ReplaceAll(f.values.Get(name), "\r\n", "\n")
 }
 
-// has tells whether a box is ticked, or a button was clicked.
+// has reports whether a box is ticked, or a button was clicked.
 func (f *form) has(name string) bool { return f.values.Has(name) }
 
 // list returns all values of a field.
 func (f *form) list(name string) []string { return f.values[name] }
 
-// refuse notes an error, beside its field or for the form as a whole.
+// refuse records an error, beside its field or for the form as a whole.
 func (f *form) refuse(e *desk.Error) {
 	name := fieldOf(e.At)
 	if name != "" && f.values.Has(name) {
@@ -50,7 +50,7 @@ func (f *form) refuse(e *desk.Error) {
 	f.Advice = advise(e)
 }
 
-// wrong notes an error of one field.
+// wrong records an error of one field.
 func (f *form) wrong(name, text string) {
 	if f.errors == nil {
 		f.errors = map[string]string{}
@@ -58,7 +58,7 @@ func (f *form) wrong(name, text string) {
 	f.errors[name] = text
 }
 
-// call sets the name of a field in the summary of errors.
+// call gives a field a name for the summary of errors.
 func (f *form) call(name, label string) {
 	if f.called == nil {
 		f.called = map[string]string{}
@@ -66,13 +66,13 @@ func (f *form) call(name, label string) {
 	f.called[name] = label
 }
 
-// fieldOf returns the field for the place of an error: /email is email, and
-// /attributes/plan is attributes.plan.
+// fieldOf returns the name of the field to which the place of an error belongs: for
+// /email it returns email, for /attributes/plan attributes.plan.
 func fieldOf(at string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(at, "/"), "/", ".")
 }
 
-// Refused tells whether the form has an error.
+// Refused reports whether the form has an error.
 func (f *form) Refused() bool { return f.Message != "" || len(f.errors) > 0 }
 
 // Errors lists the errors of fields, for the summary.
@@ -101,8 +101,8 @@ type choice struct {
 	Selected     bool
 }
 
-// Field makes a field. It shows value, unless the form was sent: then it shows the sent
-// text.
+// Field makes a field. It shows the text that was sent with the form. If the form was not
+// sent, it shows value.
 func (f *form) Field(name, label, hint, value string) *field {
 	out := &field{ID: idOf(name), Name: name, Label: label, Hint: hint, Value: value, Error: f.errors[name], Type: "text", Rows: 3, Complete: "off"}
 	if f.values != nil {
@@ -121,13 +121,13 @@ func (f *form) Box(name, label, hint string, ticked bool) *field {
 	return out
 }
 
-// As sets the type of an input, and the matching autocomplete.
+// As is a method that sets the type of an input, and the matching autocomplete.
 func (d *field) As(kind string) *field {
 	d.Type = kind
 	return d
 }
 
-// Fill sets autocomplete.
+// Fill is a method that sets autocomplete.
 func (d *field) Fill(what string) *field {
 	d.Complete = what
 	return d
@@ -145,7 +145,7 @@ func (d *field) Tall(rows int) *field {
 	return d
 }
 
-// Of sets the choices of a select, and selects the field's value.
+// Of is a method that sets the choices of a select. It selects the field's value.
 func (d *field) Of(choices []choice) *field {
 	d.Choices = make([]choice, len(choices))
 	for i, c := range choices {
@@ -160,7 +160,7 @@ func idOf(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-")
 
 // A sentFile is the file of a form. It is read while it arrives.
 type sentFile struct {
-	Name, Type string // as the browser tells them
+	Name, Type string // as the browser gives them
 	Content    io.Reader
 }
 

@@ -26,7 +26,7 @@ var funcs = template.FuncMap{
 	"dict":     dict,
 }
 
-// dict makes the data for a template that needs several values.
+// dict returns a map of pairs: the data for a template that needs several values.
 func dict(pairs ...any) (map[string]any, error) {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -46,7 +46,8 @@ type moment struct {
 	ISO   string
 }
 
-// when shows a time in the reader's zone; the zero time is the zero moment.
+// when returns a time as a page shows it, in the reader's time zone. For the zero time,
+// it returns the zero moment.
 func (c *call) when(t desk.Time) moment {
 	if t == 0 {
 		return moment{}
@@ -64,7 +65,7 @@ func (c *call) when(t desk.Time) moment {
 	return moment{Text: at.Format(layout), Title: at.Format("Mon 2 Jan 2006 15:04:05 MST"), ISO: at.UTC().Format(time.RFC3339)}
 }
 
-// clock shows the time of day.
+// clock is like when, but the short text is always the time of day.
 func (c *call) clock(t desk.Time) moment {
 	m := c.when(t)
 	if t != 0 {
@@ -73,7 +74,7 @@ func (c *call) clock(t desk.Time) moment {
 	return m
 }
 
-// span writes a duration: 12 min, 3 h, 2 d.
+// span returns a duration as text: 12 min, 3 h, 2 d.
 func span(d desk.Time) string {
 	const minute, hour = 60_000, 60 * 60_000
 	switch {
@@ -85,8 +86,8 @@ func span(d desk.Time) string {
 	return strconv.FormatInt(int64(d/(24*hour)), 10) + " d"
 }
 
-// spanLasts returns how much longer and how much shorter than d a duration may be before
-// span writes another text.
+// spanLasts returns how long the text of span stays the same for a duration d: by how
+// much d must become longer, or shorter, until span returns another text.
 func spanLasts(d desk.Time) (longer, shorter desk.Time) {
 	const minute, hour = 60_000, 60 * 60_000
 	d = max(d, 0)
@@ -100,7 +101,7 @@ func spanLasts(d desk.Time) (longer, shorter desk.Time) {
 	return unit - d%unit, d%unit + 1
 }
 
-// day names the day of a time: Today, Yesterday, Tuesday 3 March.
+// day returns the name of a time's day: Today, Yesterday, Tuesday 3 March.
 func (c *call) day(t desk.Time) string {
 	at, now := time.UnixMilli(int64(t)).In(c.zone), c.now.In(c.zone)
 	switch daysBetween(at, now) {
@@ -145,7 +146,7 @@ func teamZone(s *desk.Settings) *time.Location {
 	return time.UTC
 }
 
-// count writes a number with commas: 12,400.
+// count returns a number as text, with commas: 12,400.
 func count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -154,7 +155,7 @@ func count(n int) string {
 	return s
 }
 
-// several writes a count with its noun: 1 reason, 2 reasons.
+// several returns a number with its noun: 1 reason, 2 reasons.
 func several(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -162,7 +163,7 @@ func several(n int, noun string) string {
 	return count(n) + " " + noun
 }
 
-// upTo99 writes a count up to 99; above, it writes 99+.
+// upTo99 returns a number as text. From 100, the text is 99+.
 func upTo99(n int) string {
 	if n > 99 {
 		return "99+"
@@ -170,7 +171,7 @@ func upTo99(n int) string {
 	return strconv.Itoa(n)
 }
 
-// phone writes digits as an international number: +34 612 34 56 78.
+// phone returns digits in the form of an international number: +34 612 34 56 78.
 func phone(digits string) string {
 	if digits == "" {
 		return ""
@@ -182,8 +183,8 @@ func phone(digits string) string {
 	return phonenumbers.Format(n, phonenumbers.INTERNATIONAL)
 }
 
-// apart isolates a name from the sentence around it, because the name may be written
-// from right to left.
+// apart puts invisible marks around a name. A name that is written from right to left
+// then does not change the order of the sentence around it.
 func apart(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
 		return name
@@ -208,7 +209,7 @@ func initials(name string) string {
 	return string([]rune{first[0], first[len(first)-1]})
 }
 
-// nameOf returns a contact's name, or the best of its addresses.
+// nameOf returns a contact's name. If the contact has none, it returns an address.
 func nameOf(c *desk.Contact) string {
 	switch {
 	case c == nil:
@@ -227,7 +228,7 @@ func nameOf(c *desk.Contact) string {
 	return "Nameless contact"
 }
 
-// attributeFacts lists a contact's attributes without archived ones, in words.
+// attributeFacts returns a contact's attributes in words, except archived ones.
 func (c *call) attributeFacts(contact *desk.Contact) (list []fact) {
 	values := attributesOf(contact)
 	for _, a := range c.p.Settings.SortedAttributes() {
@@ -271,7 +272,7 @@ func (c *call) attributeText(a *desk.Attribute, value any) string {
 	return fmt.Sprint(value)
 }
 
-// languageName names a template's language: German (de).
+// languageName returns the name of a template's language: German (de).
 func languageName(code string) string {
 	tag, err := language.Parse(strings.ReplaceAll(code, "_", "-"))
 	if err != nil {
@@ -291,7 +292,7 @@ type fact struct {
 	Edit         string
 }
 
-// beginning cuts a text to at most this many characters.
+// beginning returns the first characters of a text, at most this many.
 func beginning(text string, most int) string {
 	if len(text) > most {
 		if list := []rune(text); len(list) > most {
@@ -301,11 +302,11 @@ func beginning(text string, most int) string {
 	return text
 }
 
-// attributeName returns the name of an attribute's form field, in the form of errors'
-// places.
+// attributeName returns the name of an attribute's field in forms. It is the name that
+// fieldOf returns for an error of the attribute.
 func attributeName(key string) string { return "attributes." + key }
 
-// attributesOf returns a contact's values by key. Numbers are as they are stored.
+// attributesOf returns a contact's values by key. Numbers keep their stored form.
 func attributesOf(contact *desk.Contact) map[string]any {
 	var values map[string]any
 	decoder := json.NewDecoder(strings.NewReader(contact.Attributes.JSON()))

@@ -10,23 +10,23 @@ import (
 	"parley/desk"
 )
 
-// pageRows is how many rows a list of the console has. Beside an open conversation, the
-// inbox first shows only the rows around it; the script then fetches the whole list.
+// pageRows is the number of rows in a list of the console. Beside an open conversation,
+// the inbox first shows only the rows around it. Then the script fetches the whole list.
 const (
 	pageRows   = 50
 	besideRows = 24
 )
 
-// maxAfter limits the length in bytes of a cursor that the inbox's links repeat. Cursors
-// of parley are shorter.
+// maxAfter is the greatest length in bytes of a cursor that the inbox's links repeat. The
+// cursors that parley makes are shorter.
 const maxAfter = 200
 
-// rowText is how many characters of the newest message a row has. More would not be
-// visible.
+// rowText is the number of characters of the newest message in a row. More characters
+// would not be visible.
 const rowText = 80
 
-// The views of the inbox. A member's id is a view too: the conversations assigned to
-// this member.
+// The views of the inbox. A member's id is a view as well: it has the conversations that
+// are assigned to this member.
 const (
 	viewMine       = "mine"
 	viewUnassigned = "unassigned"
@@ -43,7 +43,7 @@ type listing struct {
 	Query       []hiddenField // the parameters of the list in the URL
 	Other       string        // the name of the view, if the view is in More
 	Rows        []conversationRow
-	Renew       int64 // when a row shows another time, in milliseconds; 0: never
+	Renew       int64 // the time at which a row shows another text, in milliseconds; 0: never
 	First, Next string
 	Whole       string // the URL of the whole list, if only a part is shown
 	Place       string // the list's own URL, by which the script stores the scroll position
@@ -67,13 +67,14 @@ type conversationRow struct {
 	Waits         bool
 	renew         desk.Time // when At or Left changes; 0: never
 	Unread        string    // the number of unread messages; "" for none
-	Left          string    // of the window for free replies
+	Left          string    // the time that is left for free replies
 	Holder        string
-	Channel       string // if the page has the same person on another channel too; otherwise ""
+	Channel       string // the channel, if the page has the same person on another channel as well; otherwise ""
 	Here          bool
 }
 
-// A nothing is shown in place of an empty list: what will be there, and one action.
+// A nothing is shown instead of an empty list. It says what the list is for, and has a
+// link to one action.
 type nothing struct{ Title, Text, Link, Action string }
 
 func (s *Server) inbox(c *call) error {
@@ -112,7 +113,7 @@ func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFil
 	return name, channel, f
 }
 
-// listQuery returns the query with the view and the page of this request's URL.
+// listQuery returns the query that leads to the same view and page as this request's URL.
 func (c *call) listQuery() string {
 	name, channel, f := c.inboxView()
 	query := inboxQuery(name, channel, f.Longest, f.Unread)
@@ -162,7 +163,7 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	}
 	after := c.query("after")
 	page, next, err := c.s.app.Inbox(c.r.Context(), c.p, f, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) || err == nil && after != "" && len(page) == 0 { // the cursor of another view's list, or no conversations are left there
+	if desk.IsType(err, desk.InvalidRequest) || err == nil && after != "" && len(page) == 0 { // the cursor belongs to the list of another view, or no conversations are left after it
 		after = ""
 		page, next, err = c.s.app.Inbox(c.r.Context(), c.p, f, "", pageRows)
 	}
@@ -197,7 +198,7 @@ func (c *call) listing(open desk.ID) (l listing, err error) {
 	return l, nil
 }
 
-// with adds a parameter to a path or a query.
+// with returns a path or a query that has one more parameter.
 func with(path, name, value string) string {
 	mark := "?"
 	if strings.Contains(path, "?") {
@@ -246,8 +247,9 @@ func (c *call) conversationRows(page []app.InboxItem, view, query string, open d
 	return rows
 }
 
-// holderOf says who holds a conversation, in the list of a view. It is "" for an
-// unassigned one, and in the list of one member.
+// holderOf returns the holder of a conversation as the list of a view shows it. It
+// returns "" for an unassigned conversation, and in a view that has only one member's
+// conversations.
 func (c *call) holderOf(v *desk.Conversation, view string) string {
 	if view == viewMine || view == v.AssignedMember.String() {
 		return ""
@@ -258,7 +260,8 @@ func (c *call) holderOf(v *desk.Conversation, view string) string {
 	return c.memberName(v.AssignedMember)
 }
 
-// memberName returns a member's name; "" for none, and for a removed member.
+// memberName returns a member's name, or "you". It returns "" for a removed member and
+// for the zero id.
 func (c *call) memberName(id desk.ID) string {
 	if m := c.p.Settings.Member(id); m != nil {
 		if m.ID == c.p.Actor.ID {
@@ -307,9 +310,9 @@ func (l *listing) views(c *call, here string, channel desk.ID, f desk.Conversati
 	}
 }
 
-// channelName returns the name of a channel, or its kind if it has no name. The
-// provider's id is added if another channel has the same name, and, if exact is set, to
-// every kind.
+// channelName returns the name of a channel, or its kind if it has no name. It adds the
+// provider's id if another channel has the same name. If exact is set, it also adds the
+// id to every kind.
 func channelName(s *desk.Settings, v *desk.Channel, exact bool) string {
 	name := shortName(v)
 	alike := func(other *desk.Channel) bool { return other.ID != v.ID && shortName(other) == name }

@@ -42,8 +42,8 @@ func TestInbox(t *testing.T) {
 
 	mei.post(path+"/assign", "to", "", "seen_message", message, "seen_assignee", assignee).want(422, "Choose who gets it")
 
-	// Mei opened it while it was unassigned: she learns that Nora has it now, and may take
-	// over.
+	// Mei opened the page while the conversation was unassigned. Now she learns that Nora
+	// has it, and may take over.
 	mei.post(path+"/assign", "to", w.mei.ID.String(), "seen_message", message, "seen_assignee", assignee).
 		want(409, "Nora Lindqvist holds it now", "Take over from Nora Lindqvist").golden("inbox/taken")
 	// The customer writes before Nora closes the conversation.
@@ -53,7 +53,7 @@ func TestInbox(t *testing.T) {
 	message, assignee = seen(nora.get(path).body)
 	nora.post(path+"/status", "status", "closed", "seen_message", message, "seen_assignee", assignee, "next", "").sends("/inbox?of=" + c.ID.String() + "&done=closed")
 	nora.get("/inbox?of="+c.ID.String()+"&done=closed").want(200, "Closed. <a href=\"/inbox/"+c.ID.String())
-	nora.get("/inbox?view=closed").want(200, "Or Tuesday?").lacks(`class="count"`, "row unread") // although the message is unread
+	nora.get("/inbox?view=closed").want(200, "Or Tuesday?").lacks(`class="count"`, "row unread") // the message is unread, but a closed conversation does not show this
 	if v := w.asStored(c); v.Talk.Unread == 0 {
 		t.Error("nothing is unread in the closed one")
 	}
@@ -68,8 +68,8 @@ func TestInbox(t *testing.T) {
 	mei.post(path+"/customer", "text", " ").want(422, "Error: ")
 }
 
-// TestInbox_laterPage: actions in a conversation on a later page of the list lead back
-// to this page.
+// TestInbox_laterPage: a member opens a conversation from a later page of the list. Each
+// action in the conversation leads back to this page.
 func TestInbox_laterPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -109,8 +109,8 @@ func TestInbox_laterPage(t *testing.T) {
 	mei.post("/send", append(fields, "value.header.1", "A-99", "value.1", "Lucía", "value.2", "Mei", "opt_in", "yes")...).sends(here + "?" + later + "&done=sent")
 }
 
-// TestSpanLasts: a list is fetched again when one of its times changes, so that "waiting
-// 6 min" does not stay while nothing else happens.
+// TestSpanLasts: a list is fetched again when one of its times gets another text.
+// Otherwise "waiting 6 min" would stay for as long as nothing else happens.
 func TestSpanLasts(t *testing.T) {
 	t.Parallel()
 	for _, d := range []desk.Time{60_000, 119_999, 6*60_000 + 17, 3_599_999, 3_600_000, 5*3_600_000 + 1, 47*3_600_000 + 12, 48 * 3_600_000, 80*3_600_000 + 9} {

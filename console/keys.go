@@ -71,8 +71,8 @@ func readPermissions() (list []desk.Permission) {
 	return list
 }
 
-// A presetLink ticks the permissions of a preset. The link opens a page with them
-// ticked; with the script, they are ticked in place.
+// A presetLink is a link that ticks the permissions of a preset. It opens the page with
+// these boxes ticked. The script ticks them without a new page.
 type presetLink struct {
 	Href, Label string
 	Ticks       string // the permissions
@@ -118,7 +118,8 @@ func (s *Server) keys(c *call) error {
 	return c.show("keys", view{Title: "Keys", Data: data})
 }
 
-// boxes returns the permissions with ticks from the form that was sent, or from the key.
+// boxes returns a box for each permission. The ticks come from the form if it was sent,
+// otherwise from held.
 func (c *call) boxes(held []desk.Permission) (list []permissionBox) {
 	sent := c.form.list("permissions")
 	for _, p := range desk.Permissions {
@@ -133,7 +134,7 @@ func (c *call) boxes(held []desk.Permission) (list []permissionBox) {
 
 const day = 24 * time.Hour
 
-// lifetimes are the choices for how long a key lasts.
+// lifetimes are the choices for the lifetime of a key.
 var lifetimes = []struct {
 	value, label string
 	long         time.Duration

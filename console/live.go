@@ -14,18 +14,18 @@ import (
 )
 
 // The stream of a browser has the names of changed records, but no values. The page then
-// fetches the parts that show them, with the permissions of any page. All streams of a
-// workspace share a hub, which follows the feed.
+// fetches its parts that show these records, and the usual permissions apply. All streams
+// of a workspace share a hub, which follows the feed.
 
 const (
 	streamBeat  = 15 * time.Second       // the longest pause between two parts
-	streamWatch = time.Second            // how often a stream checks whether its session still allows it
-	streamNames = 4 << 10                // bytes of names in one part; if there are more, as during an import, everything is renewed
-	hubChanges  = 1000                   // a stream that is further behind is told to renew everything
-	hubPause    = 100 * time.Millisecond // between two pages of the feed, so that many commits share a page
-	hubLinger   = time.Minute            // how long a hub stays without streams, so that the next page of a tab misses nothing
+	streamWatch = time.Second            // the time between two checks that the session still allows the stream
+	streamNames = 4 << 10                // the most bytes of names in one part; if there are more, as during an import, the page renews everything
+	hubChanges  = 1000                   // how many changes a hub keeps; a stream that is further behind must renew everything
+	hubPause    = 100 * time.Millisecond // the pause between two pages of the feed, so that one page has the changes of many commits
+	hubLinger   = time.Minute            // how long a hub stays without streams: a tab that goes to another page then misses nothing
 
-	maxStreams          = 1024 // for each node
+	maxStreams          = 1024 // of one node
 	maxWorkspaceStreams = maxStreams / 2
 	maxMemberStreams    = 16
 )
@@ -42,11 +42,11 @@ type hubs struct {
 
 // A hub keeps the newest changes of a workspace.
 type hub struct {
-	begin func(context.Context) error // is called before the hub is used, by everybody
+	begin func(context.Context) error // starts the hub at its first call; each stream calls it before it uses the hub
 	ended chan struct{}               // closed when the hub stops following
 
-	streams int       // guarded by hubs.mu
-	idle    time.Time // since when there are no streams; guarded by hubs.mu
+	streams int       // the number of streams; guarded by hubs.mu
+	idle    time.Time // the time since which there are no streams; guarded by hubs.mu
 
 	mu      sync.Mutex
 	changes []change
@@ -56,13 +56,13 @@ type hub struct {
 	told    map[desk.Role]toldPart
 }
 
-// A toldPart is the newest part for a role, and the places between which it was made.
+// A toldPart is the newest part for a role. It has the changes from place to next.
 type toldPart struct {
 	place, next int64
 	part        []byte
 }
 
-// A change is an event in the form that streams need.
+// A change is an event, reduced to what streams need.
 type change struct {
 	cursor string
 	names  []name
@@ -144,8 +144,9 @@ func (l *hubs) hub(ws desk.ID) *hub {
 	return h
 }
 
-// follow follows the feed until the hub has had no streams for a while, the server
-// stops, or the feed can't be read. Then the streams end, and browsers connect again.
+// follow starts to follow the feed for a hub. This ends when the hub has had no streams
+// for a while, when the server stops, or when the feed can't be read. Then the streams
+// end, and the browsers connect again.
 func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 	p, err := l.app.Operator(ctx, ws)
 	if err != nil {
@@ -187,12 +188,12 @@ func (l *hubs) follow(ctx context.Context, ws desk.ID, h *hub) error {
 	return nil
 }
 
-// latest follows the feed from its end.
+// latest begins to follow the feed at its end.
 func (l *hubs) latest(ctx context.Context, p desk.Principal) (*feed.Follower, *feed.Page, error) {
 	return l.app.Feed.Follow(ctx, p, feed.Query{Cursor: "latest", Limit: desk.MaxLimit, Bare: true})
 }
 
-// over tells whether a hub is no longer needed.
+// over reports whether a hub is no longer needed.
 func (l *hubs) over(h *hub) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,9 +209,9 @@ func (l *hubs) drop(ws desk.ID, h *hub) {
 	}
 }
 
-// cursor returns a place of the feed that was its end a moment ago, or "" if no hub
-// follows the feed. If a page is read after this call and its stream starts at the
-// cursor, the page misses no change.
+// cursor returns the position where the feed ended a moment ago, or "" if no hub follows
+// the feed. A page that is read after this call misses no change if its stream starts at
+// this cursor.
 func (l *hubs) cursor(ws desk.ID) string {
 	l.mu.Lock()
 	h := l.of[ws]
@@ -223,7 +224,7 @@ func (l *hubs) cursor(ws desk.ID) string {
 	return h.end()
 }
 
-// end returns the cursor after the newest change. The caller holds h.mu.
+// end returns the cursor of the newest change. The caller holds h.mu.
 func (h *hub) end() string {
 	if n := len(h.changes); n > 0 {
 		return h.changes[n-1].cursor
@@ -231,7 +232,8 @@ func (h *hub) end() string {
 	return h.before
 }
 
-// add adds the events of a page.
+// add is called with each page of the feed. It keeps the page's events as changes, and
+// wakes the streams.
 func (h *hub) add(page *feed.Page) {
 	if len(page.Events) == 0 {
 		return
@@ -250,7 +252,7 @@ func (h *hub) add(page *feed.Page) {
 	h.woken = make(chan struct{})
 }
 
-// skip drops all changes up to a cursor, so that all streams renew everything.
+// skip drops all changes up to a cursor. All streams must then renew everything.
 func (h *hub) skip(to string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -283,9 +285,9 @@ func namesOf(e *desk.FeedEvent) []name {
 	return list
 }
 
-// place returns the number of the first change after a cursor. For "", it returns that
-// of the next change. It returns -1 if the hub does not have the changes after the
-// cursor any more.
+// place returns the number of the first change after a cursor. For the cursor "", it
+// returns the number that the next change will have. It returns -1 if the hub no longer
+// has all changes after the cursor.
 func (h *hub) place(cursor string) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -298,9 +300,9 @@ func (h *hub) place(cursor string) int64 {
 	return h.first + int64(sort.Search(len(h.changes), func(i int) bool { return h.changes[i].cursor > cursor }))
 }
 
-// part returns the next part for a stream of a role that has got everything before a
-// place; nil: there is nothing to send. next is the new place. woken is closed at the
-// next change.
+// part returns the next part for a stream of a role. The stream already has all changes
+// before place. The part is nil if there is nothing to send. next is the stream's new
+// place, and woken is closed at the next change.
 func (h *hub) part(place int64, role desk.Role, may func(desk.Permission) bool) (part []byte, next int64, woken <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -317,7 +319,7 @@ func (h *hub) part(place int64, role desk.Role, may func(desk.Permission) bool) 
 	return part, next, woken
 }
 
-// write makes the part. The caller holds h.mu.
+// write makes the part with the changes since a place. The caller holds h.mu.
 func (h *hub) write(place int64, may func(desk.Permission) bool) []byte {
 	if place < h.first {
 		return h.block("reset", ".")
@@ -344,7 +346,7 @@ func (h *hub) write(place int64, may func(desk.Permission) bool) []byte {
 	return h.block("message", string(text))
 }
 
-// block writes a part of a stream, with the cursor after the newest change. The caller
+// block returns a part of a stream. Its id is the cursor of the newest change. The caller
 // holds h.mu.
 func (h *hub) block(event, data string) []byte {
 	return []byte("event: " + event + "\nid: " + h.end() + "\ndata: " + data + "\n\n")

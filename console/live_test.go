@@ -43,7 +43,7 @@ func (w *world) listen(url string, m desk.Member, last string) *listener {
 	}
 	r.Header.Set("As", m.ID.String())
 	r.Header.Set("Last-Event-ID", last)
-	r.Header.Set("Parley-Part", "stream") // so that a refusal is not a redirect
+	r.Header.Set("Parley-Part", "stream") // otherwise a refusal would be a redirect
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		w.t.Fatal(err)
@@ -76,7 +76,8 @@ func (l *listener) next() (event, id, data string, ok bool) {
 	return "", "", "", false
 }
 
-// until reads up to the part that names a record, and returns its cursor and data.
+// until reads parts until one names a record. It returns the cursor and the data of this
+// part.
 func (l *listener) until(name string) (id, data string) {
 	l.t.Helper()
 	for {
@@ -90,8 +91,7 @@ func (l *listener) until(name string) (id, data string) {
 	}
 }
 
-// ends reads to the end of the stream, which must come within two seconds. The test
-// waits for one beat.
+// ends reads up to the end of the stream. The test fails if a second beat comes first.
 func (l *listener) ends() {
 	l.t.Helper()
 	for beats := 0; ; {
@@ -172,7 +172,8 @@ func TestLiveBehind(t *testing.T) {
 	}
 }
 
-// TestLiveFlood: during an import, a stream continues, and is told to renew everything.
+// TestLiveFlood: an import makes very many changes. The stream goes on, and is told to
+// renew everything.
 func TestLiveFlood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,7 +200,7 @@ func TestLiveFlood(t *testing.T) {
 			t.Fatal("the stream ended")
 		}
 		if event == "reset" || strings.Contains(data, c.ID.String()) {
-			break // if it is still behind, it is told again to renew everything
+			break // a stream that is still behind is told again to renew everything
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"parley/desk"
 )
 
-// meData is the data of the page of one's own settings.
+// meData is the data of the page with the member's own settings.
 type meData struct {
 	Email, Role string
 	Away        bool
 	HasPassword bool
-	NeedsOld    bool // to set a password, the old one is needed
+	NeedsOld    bool // the old password must be given to set a new one
 	MaySet      bool // a password can be set now
 	Theme       []choice
 	ThemeNow    string
@@ -82,14 +82,14 @@ type newsRow struct {
 	Mine bool
 }
 
-// newsRows is how many of the member's conversations, and how many unassigned ones, are
-// looked at for unread messages.
+// newsRows is the number of conversations that news reads: so many of the member's own,
+// and so many unassigned ones.
 const newsRows = 5
 
 // news lists people with unread messages, in the member's conversations and in
 // unassigned ones. The script shows the names while the page is hidden.
 func (s *Server) news(c *call) error {
-	if c.onlyParts("waiting") { // of a page that has no part of its own for it
+	if c.onlyParts("waiting") { // asked from a page that has no such part itself
 		return c.show("news", view{Title: "New messages"})
 	}
 	var rows []newsRow
@@ -151,8 +151,8 @@ func (s *Server) setPassword(c *call) error {
 		data.Password = c.form
 		return c.again("me", view{Title: "You", Data: data}, signInError(err))
 	}
-	// All sessions have ended. This browser gets a new one, unless its own was ended
-	// meanwhile.
+	// All sessions of the member have ended. This browser gets a new session, unless its own
+	// was ended meanwhile.
 	if err := c.begin(p, nil); err != nil {
 		return err
 	}

@@ -7,7 +7,8 @@ import (
 	"parley/desk"
 )
 
-// TestAvailability: members set their own availability, and admins also that of others.
+// TestAvailability: a member sets the member's own availability. An admin can also set
+// that of other members.
 func TestAvailability(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,8 +39,8 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// TestWaiting: the number of the member's own conversations in which a customer waits is
-// in the navigation and in the title of every page, and is kept up to date there.
+// TestWaiting: the navigation and the title of every page have the number of the member's
+// own conversations in which a customer waits. The number is kept up to date.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,7 +76,8 @@ func TestSound(t *testing.T) {
 	mei.get("/me").want(200, `id="f-sound" name="sound" type="checkbox" value="yes" checked`)
 }
 
-// TestNews: unread messages in the member's own conversations, and in unassigned ones.
+// TestNews: the page lists the unread messages of the member's own conversations and of
+// unassigned ones.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,11 +12,11 @@ import (
 type file struct {
 	Show   string // image, sticker, audio, video or document; "": the file is not available (see Why)
 	Href   string
-	Name   string // the file's name, or its kind
+	Name   string // the file's name or, if it has none, its kind
 	Size   string
 	Why    string // why the file is not available
 	Failed bool
-	Belied string // what the file is, if its name says something else
+	Belied string // the real type of the file in words, if its name suggests another type
 }
 
 // media sends the content of a file, as the API does.
@@ -55,14 +55,14 @@ var mediaReasons = map[desk.MediaReason]string{
 	desk.MediaExpired:  "the provider did not give it out for a week",
 }
 
-// named gives the types that file extensions promise, for types that can be recognized
-// by the content.
+// named has the file extensions whose type can be checked, because such files can be
+// recognized by their content.
 var named = map[string]struct{ word, family string }{
 	".jpg": {"photo", "image/"}, ".jpeg": {"photo", "image/"}, ".png": {"photo", "image/"}, ".webp": {"photo", "image/"}, ".pdf": {"PDF", "application/pdf"},
 }
 
-// belied says what a file is if its name says something else: not a photo, but a PDF. It
-// returns "" if the extension is right, or promises nothing.
+// belied describes the real type of a file if its name suggests another type: not a
+// photo, but a PDF. Otherwise it returns "".
 func belied(m *desk.Media) string {
 	promise, ok := named[strings.ToLower(path.Ext(m.Name))]
 	if !ok || m.MIME == "" || strings.HasPrefix(m.MIME, promise.family) {

@@ -18,7 +18,7 @@ type bubble struct {
 	Line      string // the text about a reaction
 	Ours      bool
 	Author    string
-	Again     bool // the bubble before has the same author, so the name is left out
+	Again     bool // the bubble before has the same author, so this one does not show the name
 	Quote     *quotation
 	File      *file
 	Place     *place
@@ -57,7 +57,7 @@ type place struct{ Name, Address, Coordinates, Href string }
 // A failure says why a message did not arrive.
 type failure struct{ Title, Fix, Again, Button string }
 
-// A track shows the delivery of a message: joined dots, always with a word.
+// A track is a picture of the delivery of a message: joined dots, always with a word.
 type track struct {
 	Word   string
 	Length int // the length of the line so far
@@ -70,20 +70,22 @@ type dot struct {
 }
 
 const (
-	// threadRows is how many messages a conversation's page shows. threadText is how many
-	// bytes of their text: the page stays small, although it also has the list.
+	// threadRows is the number of messages on a conversation's page. threadText is the
+	// greatest number of bytes of their texts together. So the page stays small, although
+	// it also has the list.
 	threadRows = 30
 	threadText = 12 << 10
 
-	// threadNotes is how many notes of the same time the page shows, and threadNoteText
-	// how many bytes of them. A separate page has all notes.
+	// threadNotes is the number of notes on the page, from the same time as the messages.
+	// threadNoteText is the greatest number of bytes of their texts together. A separate
+	// page has all notes.
 	threadNotes    = 20
 	threadNoteText = 6 << 10
 )
 
 func (c *call) readMessages(t *thread) error {
 	before := c.query("before")
-	if c.r.Method == http.MethodPost { // a page after a form has the newest messages
+	if c.r.Method == http.MethodPost { // the page that is shown after a form has the newest messages
 		before = ""
 	}
 	page, next, err := c.messages(t.ID, before)
@@ -122,7 +124,8 @@ func (c *call) readMessages(t *thread) error {
 	return nil
 }
 
-// messages reads a page of messages. The page has fewer messages if they are long.
+// messages reads a page of messages. If the messages are long, the page has fewer of
+// them.
 func (c *call) messages(id desk.ID, before string) ([]*desk.Message, string, error) {
 	page, next, err := c.s.app.Messages(c.r.Context(), c.p, id, before, threadRows)
 	size := 0
@@ -134,7 +137,8 @@ func (c *call) messages(id desk.ID, before string) ([]*desk.Message, string, err
 	return page, next, err
 }
 
-// quotedEarlier reads the next older page if this page quotes a message of it.
+// quotedEarlier reads the next older page, if a message of this page quotes a message
+// that is not on this page.
 func (c *call) quotedEarlier(id desk.ID, page []*desk.Message, next string) (earlier []*desk.Message, err error) {
 	here := map[desk.ID]bool{}
 	for _, m := range page {
@@ -146,7 +150,8 @@ func (c *call) quotedEarlier(id desk.ID, page []*desk.Message, next string) (ear
 	return earlier, err
 }
 
-// line puts messages and notes, which begin with the newest, into one line of time.
+// line sorts messages and notes into one list by time. Both parameters begin with the
+// newest.
 func (c *call) line(t *thread, page, earlier []*desk.Message, notes []*desk.Note) {
 	known := map[desk.ID]quotation{}
 	for _, m := range earlier {
@@ -204,11 +209,11 @@ func (c *call) line(t *thread, page, earlier []*desk.Message, notes []*desk.Note
 	addNotes(endOfTime)
 }
 
-// endOfTime is later than any time.
+// endOfTime is later than all other times.
 const endOfTime = desk.Time(1<<63 - 1)
 
-// reacted adds a reaction to a list. Each person has one reaction; an empty one removes
-// it.
+// reacted returns a list with one more reaction. It replaces the earlier reaction of the
+// same person. An empty reaction only removes the earlier one.
 func reacted(list []reaction, r reaction) []reaction {
 	list = slices.DeleteFunc(list, func(other reaction) bool { return other.By == r.By })
 	if r.Emoji != "" {

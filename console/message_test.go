@@ -19,7 +19,7 @@ const lucia = "34612345678"
 // picture is the smallest PNG.
 const picture = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
 
-// simulates receives a message of a customer on the sandbox channel.
+// simulates sends a message as a customer on the sandbox channel.
 func (w *world) simulates(s app.Simulated) *desk.Message {
 	w.t.Helper()
 	if s.From == "" {
@@ -32,7 +32,7 @@ func (w *world) simulates(s app.Simulated) *desk.Message {
 	return m
 }
 
-// stores changes the database directly, without the app.
+// stores changes the database directly, not through the app.
 func (w *world) stores(change func(store.Tx) error) {
 	w.t.Helper()
 	if err := w.store.InTx(context.Background(), w.ws, change); err != nil {
@@ -49,7 +49,7 @@ func (w *world) uploads(name, claimed, content string) *desk.Media {
 	return m
 }
 
-// TestThread: messages of every kind.
+// TestThread: a page shows messages of every kind.
 func TestThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,8 +127,9 @@ func TestThread(t *testing.T) {
 	mei.get(path).want(200, "<bdi>Nora Lindqvist</bdi></p>")
 }
 
-// TestThread_long: pages of a long conversation stay small, a quote of a message on the
-// page before is found, and notes are shown among the messages of their time.
+// TestThread_long: pages of a long conversation stay small. If a message quotes a message
+// of the previous page, the quote is shown. Notes are shown among the messages of their
+// time.
 func TestThread_long(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +204,7 @@ func TestNotes(t *testing.T) {
 	nora.get(path).want(200, "All notes")
 }
 
-// TestMedia: the bytes of files, as in the API.
+// TestMedia: the pages serve the bytes of files in the same way as the API.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

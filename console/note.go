@@ -4,7 +4,7 @@ import (
 	"parley/desk"
 )
 
-// noteRows is how many notes the page of a conversation's notes shows.
+// noteRows is the number of notes on a page of a conversation's notes.
 const noteRows = 20
 
 // A notePage has the notes of a conversation, and a form to add one.

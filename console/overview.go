@@ -15,11 +15,12 @@ type overviewPage struct {
 	Setup   []step
 	Left    int // how many steps are not done
 	Charts  []*chart
-	Quiet   bool // no messages were counted yet
+	Quiet   bool // no messages have been counted yet
 	Team    []teamRow
 }
 
-// A teamRow has the conversations of a member, or (no state) the unassigned ones.
+// A teamRow has the conversations of a member or, if the row has no state, the unassigned
+// ones.
 type teamRow struct {
 	ID, Name, Href string
 	State          pill
@@ -40,8 +41,8 @@ var periods = []int{7, 30, 90}
 const (
 	// usualPeriod is the period without a query.
 	usualPeriod = 30
-	// shownReasons and shownTemplates are how many bars a picture has. Its table has all
-	// values.
+	// shownReasons and shownTemplates are the numbers of bars in a picture. The table of
+	// the picture has all values.
 	shownReasons   = 8
 	shownTemplates = 10
 )

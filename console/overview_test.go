@@ -10,7 +10,7 @@ import (
 	"parley/store"
 )
 
-// counted stores counts of messages, as if events had been counted.
+// counted stores numbers of messages, as if parley had counted events.
 func (w *world) counted(counts ...desk.DailyCount) {
 	w.t.Helper()
 	at, err := w.store.DailyPlace(w.t.Context(), w.ws)
@@ -63,8 +63,8 @@ func TestOverview(t *testing.T) {
 	nora.get("/overview").want(200).lacks("First steps")
 }
 
-// TestOverview_team: the table of the team shows who is available, who holds how much,
-// and who has waited longest.
+// TestOverview_team: the table of the team shows which members are available, how many
+// conversations each of them has, and how long their longest wait is.
 func TestOverview_team(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

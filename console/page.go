@@ -17,11 +17,11 @@ import (
 	"parley/desk"
 )
 
-// maxPage is the memory that is taken before a page is made. The few that have more wait for
-// it once they are made.
+// maxPage is the memory that is reserved before a page is made. A larger page is rare. It
+// waits for more memory after it is made.
 const maxPage = 512 << 10
 
-// show answers a page.
+// show sends a page as the response.
 func (c *call) show(name string, v view) error {
 	if err := c.takeTurn(); err != nil {
 		return err
@@ -29,8 +29,8 @@ func (c *call) show(name string, v view) error {
 	return c.render(http.StatusOK, name, v)
 }
 
-// again answers a form that was refused, with what was typed and the errors beside the
-// fields.
+// again sends the page of a form again, because the form was refused. The page has the
+// typed values, and the errors beside the fields.
 func (c *call) again(name string, v view, err error) error {
 	e := desk.AsError(err)
 	if e.Type == desk.Unauthorized {
@@ -49,8 +49,8 @@ func (c *call) again(name string, v view, err error) error {
 	return c.render(statusOf(e), name, v)
 }
 
-// see sends the browser to another page, which then says what was done: done is a key of
-// toasts, "" for none.
+// see redirects the browser to another page. That page shows the text of toasts with the
+// key done, which says what was done; "": no text.
 func (c *call) see(path, done string) error {
 	if done != "" {
 		path = with(path, "done", done)
@@ -60,11 +60,11 @@ func (c *call) see(path, done string) error {
 	return nil
 }
 
-// maxParts is how many parts of a page one request may ask for.
+// maxParts is the greatest number of parts of a page in one request.
 const maxParts = 16
 
-// render answers a page, or only the parts of it that the script asks for, each in an
-// element with its name as id.
+// render sends a page, or only those parts of it that the script asks for. Each part is
+// in an element whose id is the part's name.
 func (c *call) render(status int, name string, v view) error {
 	t, err := c.s.template(name)
 	if err != nil {
@@ -111,8 +111,9 @@ func (c *call) render(status int, name string, v view) error {
 	return c.reply(status, b.Bytes())
 }
 
-// waiting is in how many of the member's own conversations somebody waits, for every page;
-// "" for none. A page is shown without it rather than not at all.
+// waiting returns a number for every page: in how many of the member's own conversations
+// a customer waits. It returns "" for none, and if the number can't be read, so that the
+// page is still shown.
 func (c *call) waiting(status int) string {
 	if c.p.Settings == nil || !c.may(desk.ConversationsRead) || status >= http.StatusInternalServerError {
 		return ""
@@ -124,19 +125,21 @@ func (c *call) waiting(status int) string {
 	return upTo99(counts.Waiting)
 }
 
-// asks tells whether the script asks for a part.
+// asks reports whether the script asks for a part.
 func (c *call) asks(name string) bool {
 	return slices.Contains(strings.Fields(c.r.Header.Get("Parley-Part")), name)
 }
 
-// onlyParts tells whether the script asks for nothing but some of these parts.
+// onlyParts reports whether the script asks for some of these parts and for no other
+// part.
 func (c *call) onlyParts(names ...string) bool {
 	parts := strings.Fields(c.r.Header.Get("Parley-Part"))
 	return len(parts) > 0 && !slices.ContainsFunc(parts, func(part string) bool { return !slices.Contains(names, part) })
 }
 
-// partsAt is where the script fetches parts of a page that answers a form: the page that
-// the form is on. It is "" for all other pages, whose parts are at their own URL.
+// partsAt returns the URL from which the script fetches the parts of a page that is the
+// response to a form. This is the URL of the page with the form. For all other pages it
+// returns "": their parts are at their own URL.
 func (c *call) partsAt() string {
 	if c.r.Method != http.MethodPost {
 		return ""
@@ -158,7 +161,7 @@ func (c *call) reply(status int, body []byte) error {
 			return err
 		}
 	}
-	c.w.Release() // of the form, whose texts the page may have
+	c.w.Release() // the memory of the form, whose texts the page may contain
 	c.w.Reply(status, "text/html; charset=utf-8", body)
 	return nil
 }
@@ -166,7 +169,7 @@ func (c *call) reply(status int, body []byte) error {
 //go:embed templates
 var templates embed.FS
 
-// partsOf are the pages whose template is in several files.
+// partsOf lists the pages whose template consists of several files.
 var partsOf = map[string][]string{"conversation": {"composer", "message"}, "notes": {"message"}}
 
 // template returns a page's template, parsed at its first use.
@@ -181,7 +184,7 @@ func (s *Server) template(name string) (*template.Template, error) {
 	return parse.(func() (*template.Template, error))()
 }
 
-// section is the n-th part of a path, "" if there is none.
+// section returns the part of a path with the index n, or "" if there is none.
 func section(path string, n int) string {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	if n < len(parts) {
@@ -190,7 +193,8 @@ func section(path string, n int) string {
 	return ""
 }
 
-// theme is the member's choice of colours: light, dark, or "" for the browser's own.
+// theme returns the colours that the member has chosen: light, dark, or "" for those of
+// the browser.
 func theme(r *http.Request) string {
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "light" || c.Value == "dark") {
 		return c.Value
@@ -198,19 +202,19 @@ func theme(r *http.Request) string {
 	return ""
 }
 
-// enterSends tells whether Enter sends a reply, and Shift+Enter begins a line.
+// enterSends reports whether Enter sends a reply; Shift+Enter then begins a line.
 func enterSends(r *http.Request) bool {
 	c, err := r.Cookie("enter")
 	return err == nil && c.Value == "on"
 }
 
-// keysOn tells whether keyboard shortcuts are on.
+// keysOn reports whether keyboard shortcuts are on.
 func keysOn(r *http.Request) bool {
 	c, err := r.Cookie("keys")
 	return err != nil || c.Value != "off"
 }
 
-// soundOn tells whether the browser rings when somebody writes.
+// soundOn reports whether the browser plays a sound when a customer writes.
 func soundOn(r *http.Request) bool {
 	c, err := r.Cookie("sound")
 	return err == nil && c.Value == "on"

@@ -16,10 +16,11 @@ const (
 const (
 	always  = "always"
 	byHours = "hours"
-	// shownSpans is how many spans of a day a form shows at once; mostSpans is how many
-	// there can be.
+	// shownSpans is the number of spans that a form shows at first for a day; mostSpans
+	// is the greatest possible number.
 	shownSpans, mostSpans = 2, 4
-	// shownDates is how many dates the page shows, unless all are asked for.
+	// shownDates is the number of dates that the page shows, unless the request asks for
+	// all.
 	shownDates = 60
 )
 
@@ -61,7 +62,7 @@ func (s *Server) policy(c *call) error {
 	return c.show("policy", v)
 }
 
-// policyView is the page of a policy. The form that was sent keeps the typed values.
+// policyView returns the page of a policy. If a form was sent, it keeps the typed values.
 func (c *call) policyView(channel desk.ID) (*policyPage, view, error) {
 	s := c.p.Settings
 	d := &policyPage{Path: policyPath(channel), Own: s.OwnPolicy(channel) != nil, Tabs: []tab{{Label: "Workspace", Href: policyPath(desk.ID{}), Here: channel.IsZero()}}}

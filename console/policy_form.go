@@ -14,8 +14,8 @@ import (
 	"parley/desk"
 )
 
-// of returns the form of a part: with the sent values if this part was sent, otherwise
-// empty.
+// of is a method that returns the form of a part. The form has values only if this part
+// was sent.
 func (f *form) of(part string) *form {
 	if f.values.Get("part") == part {
 		return f
@@ -23,8 +23,8 @@ func (f *form) of(part string) *form {
 	return &form{}
 }
 
-// seenPart is a fingerprint of a part. The form returns it, so a save can tell whether
-// the part has changed since the page was shown.
+// seenPart returns a fingerprint of a part. The browser sends it back with the form, so
+// that a save can find out whether the part has changed since the page was shown.
 func seenPart(part any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", part))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
@@ -356,7 +356,8 @@ func (c *call) putPart(part string, own *desk.Policy, in *desk.PolicyInput) erro
 	return nil
 }
 
-// assign reads the form of the assignment. It includes the button that moves a member.
+// assign reads the form of the assignment, including the buttons that move a member up or
+// down.
 func (f *form) assign() *desk.AssignInput {
 	mode := f.text("mode")
 	in := &desk.AssignInput{Mode: &mode}

@@ -8,13 +8,13 @@ import (
 	"parley/desk"
 )
 
-// policy returns the policy that a channel, or the workspace, has of its own.
+// policy returns the own policy of a channel, or the policy of the workspace.
 func (w *world) policy(channel desk.ID) *desk.Policy {
 	w.t.Helper()
 	return w.operator().Settings.OwnPolicy(channel)
 }
 
-// seenIn returns the fingerprint that the form of a part has.
+// seenIn returns the fingerprint of a part from the part's form.
 func seenIn(g got, part string) string {
 	g.t.Helper()
 	found := regexp.MustCompile(`name="part" value="` + part + `"><input type="hidden" name="seen" value="([^"]*)"`).FindStringSubmatch(g.body)
@@ -26,7 +26,7 @@ func seenIn(g got, part string) string {
 
 var zoneOptions = regexp.MustCompile(`(?s)<datalist id="zones">.*</datalist>`)
 
-// short removes the list of time zones from the page.
+// short returns the page without the list of time zones.
 func (g got) short() got {
 	g.body = zoneOptions.ReplaceAllString(g.body, `<datalist id="zones"></datalist>`)
 	return g
@@ -66,7 +66,7 @@ func TestPolicy_assign(t *testing.T) {
 	}
 	g = v.get("/settings/policy").want(200, "\u2068Tomás Rivera\u2069 and Mei Tanaka get new conversations in turn, up to 20 open ones each.", "Away").lacks("Nothing is set up").short().golden("policy/assign")
 
-	// A button moves a member, and saves the order on the page.
+	// A button moves a member up or down. The new order is saved.
 	seen = seenIn(g, "assign")
 	send("mode", "least_open", "members", tomas, "members", mei, "members", nora, "max_open", "", "up", nora).sends("/settings/policy?done=saved#assign")
 	if a := w.policy(desk.ID{}).Assign; a.Mode != desk.AssignLeastOpen || a.MaxOpen != 0 || members() != "Tomás Rivera, Nora Lindqvist, Mei Tanaka" {
@@ -206,7 +206,7 @@ func TestPolicy_channel(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	g := v.get(path).want(200, "Remove its own policy", "Mei Tanaka gets new conversations.").short().golden("policy/own")
-	v.post(path, "part", "own").sends(path + "?done=saved") // it has one already: nothing changes
+	v.post(path, "part", "own").sends(path + "?done=saved") // the channel already has its own policy: nothing changes
 	v.post(path, "part", "assign", "seen", seenIn(g, "assign"), "mode", "none").sends(path + "?done=saved#assign")
 	if p := w.policy(desk.ID{}); p.Assign.Mode != desk.AssignRoundRobin {
 		t.Errorf("the workspace's: %+v", p)

@@ -71,7 +71,8 @@ func (s *Server) fail(w *web.Response, e *desk.Error) {
 	w.Reply(v.Status, "text/html; charset=utf-8", b.Bytes())
 }
 
-// toSignIn redirects to the sign-in page, which leads back afterwards.
+// toSignIn redirects to the sign-in page. After the sign-in, the browser returns to the
+// page that was asked for.
 func (c *call) toSignIn() error {
 	path := "/sign-in"
 	if c.r.Method == http.MethodGet && c.r.URL.Path != "/" {

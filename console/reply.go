@@ -111,8 +111,8 @@ func (c *call) replyFile() (m *desk.Media, err error) {
 	return m, err
 }
 
-// notReplied responds to a reply that was not sent. Its file is deleted, unless the form
-// that is shown keeps it.
+// notReplied responds to a reply that was not sent. It deletes the reply's file, unless
+// the page that it shows still needs the file.
 func (c *call) notReplied(err error) error {
 	file, sent := desk.ParseID(c.form.text("media"))
 	shown := c.refusedReply(err)
@@ -201,8 +201,8 @@ func unsendable(why desk.UnsendableMedia) string {
 	return "the provider does not take files of this type: send pictures as JPEG or PNG, videos as MP4, sounds as MP3, M4A, AAC, AMR or Ogg, and documents as PDF, text or Office files"
 }
 
-// closeAfter closes a conversation after a reply, unless a message came in between the
-// page that the member saw and the reply.
+// closeAfter closes a conversation after a reply. It does not close it if a message came
+// after the member had opened the page and before the reply.
 func (c *call) closeAfter(id, seen desk.ID) error {
 	ctx, a := c.r.Context(), c.s.app
 	conv, err := a.Conversation(ctx, c.p, id)

@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// A route is one page or action. If it has no permission, it is open to everybody.
+// A route is one page or action. A route without a permission is open to everybody.
 type route struct {
 	pattern string
 	needs   desk.Permission

@@ -17,8 +17,8 @@ import (
 
 var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 
-// filled returns the path of a route, with ids that exist. ids has each record's id by
-// the part of the path before it.
+// filled returns the path of a route with ids of existing records. ids has the id of each
+// record. The key is the part of the path that stands before the id.
 func (w *world) filled(pattern string, ids map[string]string) (method, path string) {
 	w.t.Helper()
 	method, path, _ = strings.Cut(pattern, " ")
@@ -39,7 +39,8 @@ func (w *world) filled(pattern string, ids map[string]string) (method, path stri
 	}
 }
 
-// records makes one record of each kind, and returns their ids by the paths of routes.
+// records makes one record of each kind. It returns their ids in the form that filled
+// needs.
 func (w *world) records() map[string]string {
 	w.t.Helper()
 	ctx, p := w.t.Context(), w.operator()
@@ -100,8 +101,8 @@ func (w *world) records() map[string]string {
 	}
 }
 
-// TestRoutes requests every route as each kind of caller. Pages of another workspace's
-// records are not found.
+// TestRoutes requests every route as each kind of caller. A page about a record of
+// another workspace is not found.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -162,7 +163,8 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	// A template that no route has shown could fail in production.
+	// Each template must be shown at least once: one that no test shows could fail in
+	// production.
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		t.Fatal(err)

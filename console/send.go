@@ -26,7 +26,7 @@ type sendPage struct {
 	Words            string        // the search for a template
 	Templates        []foundTemplate
 	More             bool   // there are more templates
-	None             string // why there are none
+	None             string // the reason why there are no templates
 
 	Template, Title, Other string // the chosen template, its name, and the link to the others
 	Key                    string
@@ -35,8 +35,8 @@ type sendPage struct {
 	OptIn                  *field
 	Shown                  *shownTemplate
 	OptedOut               moment
-	Problem                string // why nothing can be sent
-	Doubt                  bool   // the outcome of the send is unknown, so no second one is offered
+	Problem                string // the reason why nothing can be sent
+	Doubt                  bool   // it is not known whether the message was sent, so the page offers no second send
 }
 
 // A foundContact is a person in the search result.
@@ -146,8 +146,8 @@ func sameList(query string) string {
 	return query
 }
 
-// sendHref returns the path of the page with another template, or ("") with the list of
-// templates.
+// sendHref returns the path of the page with another template. For "", it is the path of
+// the page with the list of templates.
 func (c *call) sendHref(d *sendPage, template string) string {
 	q := url.Values{"channel": {d.Channel}}
 	for _, f := range d.Hidden {
@@ -203,7 +203,8 @@ func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	return nil
 }
 
-// sendChannel lists the enabled channels, and returns the chosen one, or else the first.
+// sendChannel lists the enabled channels. It returns the chosen channel or, if none is
+// chosen, the first.
 func (c *call) sendChannel(d *sendPage, chosen string) (v *desk.Channel) {
 	for _, other := range c.p.Settings.Channels() {
 		if !other.Enabled {
@@ -313,8 +314,8 @@ func (c *call) incomplete(d *sendPage) bool {
 // use the key of a program or of another member.
 func (c *call) ownKeys() string { return "console-" + c.p.Actor.ID.String() + "-" }
 
-// sendBody is a text of the form's values, so that a key is not used for two different
-// sends.
+// sendBody returns a text of the form's values. With it, a second send with the same key
+// and other values can be refused.
 func (c *call) sendBody() string {
 	body := url.Values{}
 	for name, values := range c.form.values {

@@ -126,8 +126,8 @@ func TestSend(t *testing.T) {
 	mei.get(path).want(200, "There is no channel that is turned on")
 }
 
-// TestSend_search: templates are found by words of their names and texts. A list has a
-// bounded length.
+// TestSend_search: a search finds templates by words of their names and texts. The length
+// of a list is limited.
 func TestSend_search(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -153,8 +153,8 @@ func TestSend_search(t *testing.T) {
 	mei.get(path+"&words=lieferung").want(200, `<div id="found">`, "<b>notice_00</b>").lacks("pickup_ready", "<html")
 }
 
-// TestSend_panel: after a template was sent from a conversation, the page leads back to
-// it.
+// TestSend_panel: a member sends a template from a conversation. The page then leads back
+// to this conversation.
 func TestSend_panel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,7 +181,7 @@ func TestSend_panel(t *testing.T) {
 	if n := len(w.messages(c)); n != 2 {
 		t.Errorf("%d messages", n)
 	}
-	// The parameter has the inbox list, and nothing else.
+	// The parameter only has the inbox list.
 	for i, name := range fields {
 		if name == "list" {
 			fields[i+1] = "?view=closed&done=deleted&next=https://evil.example"

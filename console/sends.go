@@ -286,8 +286,8 @@ func (s *Server) releaseAttempt(c *call) error {
 	return c.again("attempt", view{Title: "Send to " + page.Name, Data: page}, err)
 }
 
-// chosen returns the attempts that a form names, without duplicates, up to a page of
-// them.
+// chosen returns the attempts that a form names: without duplicates, and no more than a
+// page has.
 func chosen(list []string) (ids []desk.ID) {
 	for _, text := range list {
 		if id, ok := desk.ParseID(text); ok && !slices.Contains(ids, id) && len(ids) < pageRows {

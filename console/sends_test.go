@@ -11,7 +11,7 @@ import (
 	"parley/store"
 )
 
-// sending sends pickup_ready to a number as a member, like the send page.
+// sending sends pickup_ready to a number as a member, in the same way as the send page.
 func (w *world) sending(m desk.Member, key, number string) error {
 	w.t.Helper()
 	ctx := context.Background()
@@ -26,7 +26,7 @@ func (w *world) sending(m desk.Member, key, number string) error {
 	return err
 }
 
-// reports moves the message of an attempt to a status, like a report of the provider.
+// reports simulates a report of the provider: the message of an attempt gets a status.
 func (w *world) reports(id desk.ID, d desk.DeliveryStatus, f *desk.Failure) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -85,7 +85,7 @@ func TestSends_outcome(t *testing.T) {
 	}
 	outcome(lost, "In doubt")
 	mei.get("/sends").lacks(sent)
-	// The list of failed sends has nothing else.
+	// The list of failed sends has only failed sends.
 	rows := func(g got, want ...*desk.Attempt) {
 		t.Helper()
 		for _, at := range []*desk.Attempt{read, failed, lost} {
@@ -100,7 +100,7 @@ func TestSends_outcome(t *testing.T) {
 	if _, err := w.app.Release(context.Background(), w.operator(), lost.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	outcome(lost, sent) // the provider's id of the message is not known
+	outcome(lost, sent) // released as sent, although the provider's id of the message is not known
 
 	// A failure was reported, but the message was delivered later.
 	w.reports(failed.ID, desk.Delivered, nil)
@@ -162,9 +162,9 @@ func TestSends(t *testing.T) {
 	mei.get("/sends?doubt=yes&after="+next).want(200, "Nothing is in doubt")
 }
 
-// TestSends_release_many: several attempts in doubt are settled at once: they are
-// chosen, named, counted and confirmed. Attempts that another member has settled
-// meanwhile stay as they are.
+// TestSends_release_many: a member chooses several attempts in doubt and settles them
+// together. First, a page names and counts them, and asks for confirmation. If another
+// member has settled some of them meanwhile, these stay as they are.
 func TestSends_release_many(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -31,7 +31,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Unknown answers a path that is no page.
+// Unknown responds to a request whose path belongs to no page.
 func (s *Server) Unknown(w *web.Response, r *http.Request) error {
 	return s.serve(route{do: func(c *call) error { return s.web.NoRoute(c.w, c.r) }})(w, r)
 }
@@ -92,8 +92,8 @@ func (s *Server) run(rt route, c *call) (err error) {
 	return rt.do(c)
 }
 
-// readForm reads the body of a form, and refuses one that another member filled in: the
-// tab is left from another sign-in.
+// readForm reads the body of a form. It refuses the form if another member filled it in:
+// then the browser tab is left from an earlier sign-in.
 func (c *call) readForm(known bool) error {
 	var body []byte
 	var err error

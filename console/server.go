@@ -53,18 +53,19 @@ type call struct {
 	form *form          // of a POST; empty otherwise
 	zone *time.Location
 	now  time.Time
-	from string // the place of the feed where a stream continues after this page; "": unknown
+	from string // the position in the feed from which the stream of this page continues; "": unknown
 }
 
-// maxForm is the largest body of a form, and maxOpenForm that of one of somebody who is not
-// signed in: it is below the size from which bodies take of the memory that callbacks share.
+// maxForm is the largest body of a form. maxOpenForm is the largest body of a form from
+// somebody who is not signed in. A body of this size takes nothing from the memory that
+// callbacks share.
 const (
 	maxForm     = 1 << 20
 	maxOpenForm = web.Free - 1
 )
 
-// takeTurn waits until few pages of the workspace are being made. They are limited
-// because the size of a page is only known once it is made.
+// takeTurn waits until only few pages of the workspace are being made. Their number is
+// limited, because the size of a page is only known after it is made.
 func (c *call) takeTurn() error {
 	if c.p.Settings == nil { // pages without a member are short
 		return nil
@@ -72,8 +73,8 @@ func (c *call) takeTurn() error {
 	return c.w.PageTurn(c.p.Workspace())
 }
 
-// id returns an id in the path. An invalid text becomes the zero id, which no record
-// has.
+// id returns the id that the path has under a name. For an invalid text it returns the
+// zero id, which no record has.
 func (c *call) id(name string) desk.ID {
 	id, _ := desk.ParseID(c.r.PathValue(name))
 	return id
@@ -82,8 +83,8 @@ func (c *call) id(name string) desk.ID {
 // query returns a parameter of the URL.
 func (c *call) query(name string) string { return c.r.URL.Query().Get(name) }
 
-// may tells whether the member has a permission, so that pages leave out actions that
-// would be refused.
+// may reports whether the member has a permission. Pages leave out an action that would
+// be refused.
 func (c *call) may(needs desk.Permission) bool { return c.p.Allow(needs) == nil }
 
 // policy is the Content-Security-Policy of every page.

@@ -16,14 +16,15 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// touched is how far a session's expiry must move before the session is stored again.
+// touched is the least change of a session's expiry with which the session is stored
+// again.
 const touched = time.Hour
 
 // The values of a session.
 const (
 	byLinkAt = "by_link_at" // when the member signed in by a link
-	mayBe    = "may_be"     // members of other workspaces with the same password: WORKSPACE/MEMBER, with spaces between
-	provedAt = "proved_at"  // the SessionsFrom of each of these members when the password was given
+	mayBe    = "may_be"     // members of other workspaces with the same password: WORKSPACE/MEMBER, separated by spaces
+	provedAt = "proved_at"  // for each of these members, the value of SessionsFrom at the time when the password was given
 )
 
 // A session is the caller's session during one request.
@@ -205,7 +206,7 @@ func (c *call) sessionText(name string) (string, error) {
 	return c.s.sessions.GetString(se.ctx, name), nil
 }
 
-// byLink tells whether the member has just signed in by a link.
+// byLink reports whether the member has signed in by a link a short time ago.
 func (c *call) byLink() (bool, error) {
 	text, err := c.sessionText(byLinkAt)
 	if err != nil || text == "" {
@@ -235,11 +236,11 @@ func (c *call) others() (list []desk.Principal, err error) {
 		if err != nil {
 			return nil, err
 		}
-		signedOut := se.found.BegunAt < p.Member.SessionsFrom // sessions of older releases have no other proof
+		signedOut := se.found.BegunAt < p.Member.SessionsFrom // a session of an older release has no proofs
 		if len(proved) > 0 {
 			signedOut = i >= len(proved) || proved[i] != numberOf(p)
 		}
-		if signedOut { // all sessions of this member were ended since the password was given
+		if signedOut { // since the password was given, all sessions of this member were ended
 			continue
 		}
 		list = append(list, p)
@@ -247,7 +248,7 @@ func (c *call) others() (list []desk.Principal, err error) {
 	return list, nil
 }
 
-// numberOf returns the number that a proof of a member must match.
+// numberOf returns the number that the session must have as its proof for a member.
 func numberOf(p desk.Principal) string {
 	return strconv.FormatInt(int64(p.Member.SessionsFrom), 10)
 }

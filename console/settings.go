@@ -30,8 +30,9 @@ func (c *call) confirmAgain(v confirmation, err error) error {
 	return c.again("confirm", view{Title: v.Heading, Data: v}, err)
 }
 
-// base returns the address of this server for browsers. Whether a proxy in front adds
-// TLS is only known from the header Origin of a form, and only if it has the same host.
+// base returns the address of this server for browsers. If a proxy in front adds TLS,
+// only the header Origin of a form shows it. The header counts only if it has the same
+// host.
 func (c *call) base() string {
 	if c.s.publicURL != "" {
 		return c.s.publicURL
@@ -51,8 +52,8 @@ type workspaceData struct {
 
 // A fileRoom describes the room for files.
 type fileRoom struct {
-	Used, Limit string // of the workspace; Limit "": none
-	Free, Floor string // of the server's disk; Free "": the files are not on a disk of the server
+	Used, Limit string // of the workspace; Limit is "" if there is no limit
+	Free, Floor string // of the server's disk; Free is "" if the files are not on a disk of the server
 	Full        bool   // so little is free that no file can be stored
 }
 
@@ -270,7 +271,8 @@ func (c *call) removal(m *desk.Member) (confirmation, error) {
 	return v, err
 }
 
-// countOf writes a count with its noun, up to 99+.
+// countOf returns a number with its noun: no key, 1 key, 2 keys. From 100, the number is
+// 99+.
 func countOf(n int, one, many string) string {
 	switch n {
 	case 0:

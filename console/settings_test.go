@@ -94,7 +94,7 @@ func TestSettings_roles(t *testing.T) {
 	}
 }
 
-// A roomy is a store with a disk of 100 GB that has some room.
+// A roomy is a store on a disk of 100 GB. The test sets the free space of the disk.
 type roomy struct {
 	store.Store
 	free *int64
@@ -161,7 +161,7 @@ func TestSettings_members(t *testing.T) {
 	v.post(path + "/sign-out").sends(path + "?done=they-are-out")
 	ivo.get("/inbox").sends("/sign-in?next=%2Finbox")
 
-	// Change roles; the last admin stays one.
+	// Roles change, but the last admin stays an admin.
 	v.post(path, "name", "Ivo", "email", "ivo@harbour.example", "role", "admin").sends("/settings/members?done=saved")
 	me := "/settings/members/" + w.nora.ID.String()
 	v.post(path, "name", "Ivo", "email", "ivo@harbour.example", "role", "agent").sends("/settings/members?done=saved")
@@ -189,8 +189,8 @@ func TestSettings_members(t *testing.T) {
 	v.get("/inbox").sends("/sign-in?next=%2Finbox")
 }
 
-// TestSettings_presets: a new key begins without permissions. A preset ticks frequent
-// combinations, also without script.
+// TestSettings_presets: the form of a new key begins without permissions. A preset ticks
+// a set of permissions that is often needed, also without script.
 func TestSettings_presets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,7 +214,7 @@ func TestSettings_presets(t *testing.T) {
 			t.Errorf("the preset %s has no boxes for the script", preset)
 		}
 	}
-	// The sent values win over the preset.
+	// If the form was sent, its values are shown, not those of the preset.
 	v.post("/settings/keys/new?preset=reads", "name", "", "permissions", "contacts:write", "expires", "never").want(422, `value="contacts:write" checked`).lacks(`value="contacts:read" checked`)
 }
 
@@ -330,8 +330,8 @@ func TestSettings_attributes(t *testing.T) {
 	}
 }
 
-// TestSettings_orderWithEqualPositions: moving works even if several attributes have one
-// position, which the API allows.
+// TestSettings_orderWithEqualPositions: attributes can be moved even if several of them
+// have the same position, which the API allows.
 func TestSettings_orderWithEqualPositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,7 @@ type signInData struct {
 	Next            string
 	Token           string
 	Name, Workspace string // of the member for whom the link is
-	Now             string // the member who is signed in in this browser
+	Now             string // the member who is signed in now in this browser
 	Choices         []identity
 }
 
@@ -37,14 +37,15 @@ func (c *call) known() (desk.Principal, bool, error) {
 	return p, err == nil, err
 }
 
-// next returns the page to which a sign-in leads.
+// next returns the path of the page to which a sign-in leads.
 func (c *call) next(text string) string { return cmp.Or(c.s.safe(text), "/inbox") }
 
 // maxNext is the greatest length in bytes of a path to which a sign-in leads, with its
 // query.
 const maxNext = 4 << 10
 
-// safe returns a path with its query if it is the path of a page, otherwise "".
+// safe returns a text if it is the path of a page, with or without a query. Otherwise it
+// returns "".
 func (s *Server) safe(text string) string {
 	if len(text) > maxNext {
 		return ""
@@ -104,7 +105,7 @@ func (s *Server) signIn(c *call) error {
 
 func refOf(p desk.Principal) string { return p.Workspace().String() + "/" + p.Member.ID.String() }
 
-// signInError returns the error of a sign-in for its page.
+// signInError returns the error that the sign-in page shows.
 func signInError(err error) error {
 	e := desk.AsError(err)
 	switch e.Type {
@@ -149,8 +150,8 @@ func (s *Server) choose(c *call) error {
 	return c.see("/choose", "")
 }
 
-// linkPage shows a button. It does not use the link up, because mail scanners open
-// links, and some run scripts.
+// linkPage shows a button, and the link stays valid until the member clicks it. The
+// reason is that mail scanners open links, and some run scripts.
 func (s *Server) linkPage(c *call) error {
 	now, signedIn, err := c.known()
 	if err != nil {
@@ -201,5 +202,5 @@ func (s *Server) signOut(c *call) error {
 	return c.see("/sign-in", "out")
 }
 
-// roleWord writes a role.
+// roleWord returns a role as a word.
 func roleWord(r desk.Role) string { return capital(string(r)) }

@@ -20,7 +20,7 @@ import (
 	"parley/web"
 )
 
-// A visitor is a browser with cookies that signs in through the pages.
+// A visitor is a browser with cookies. It signs in through the pages.
 type visitor struct {
 	w       *world
 	cookies map[string]*http.Cookie
@@ -102,7 +102,7 @@ func TestSignIn_byLink(t *testing.T) {
 	w := newWorld(t)
 	link, v := w.link(w.nora), w.visitor()
 	v.get("/inbox?view=open").sends("/sign-in?next=%2Finbox%3Fview%3Dopen")
-	for range 3 { // like mail scanners
+	for range 3 { // the link is opened several times, as mail scanners do
 		v.get(link).want(200, "Sign in to", "Harbour Books", "Nora Lindqvist").lacks("data-member")
 		v.do(httptest.NewRequest(http.MethodHead, link, nil)).want(200)
 	}
@@ -161,7 +161,8 @@ func TestSignIn_byPassword(t *testing.T) {
 	v.post("/sign-out").sends("/sign-in?done=out")
 	v.post("/sign-in", "email", "nora@harbour.example", "password", words, "next", "/inbox?view=open").sends("/inbox?view=open")
 
-	// Without a password, a member can't set one when the link was used some time ago.
+	// A member without a password can't set one if the sign-in by the link was too long
+	// ago.
 	m := w.signedIn(w.mei)
 	w.later(11 * time.Minute)
 	m.get("/me").want(200, "sign in by a new link").lacks("New password")
@@ -180,7 +181,8 @@ func TestSignIn_byPassword(t *testing.T) {
 	x.post(w.link(w.mei)).sends("/inbox")
 }
 
-// TestSignIn_choice: one e-mail and password in several workspaces.
+// TestSignIn_choice: the same e-mail and password belong to members of several
+// workspaces.
 func TestSignIn_choice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -243,7 +245,7 @@ func TestSessions_end(t *testing.T) {
 	w.later(25 * time.Hour)
 	out("30 days old", v)
 
-	// The present role counts.
+	// The role that the member has now counts.
 	v, agent := w.signedIn(w.nora), "agent"
 	v.get("/inbox").want(200, `href="/settings"`)
 	if _, err := w.app.EditMember(t.Context(), w.operator(), w.nora.ID, app.MemberEdit{Role: &agent}); err != nil {
@@ -296,7 +298,7 @@ func TestSessions_writes(t *testing.T) {
 	}
 }
 
-// TestSignIn_secure: with TLS, other sites can't set the cookie.
+// TestSignIn_secure: with TLS, another site can't set the cookie.
 func TestSignIn_secure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -392,7 +394,7 @@ func TestMe(t *testing.T) {
 	v.get("/me").want(200, `data-keys="off"`, `data-theme="dark"`)
 	v.post("/me/look", "theme", "", "keys", "yes").sends("/me?done=saved")
 	v.get("/me").want(200, `data-keys="on"`).lacks("data-theme")
-	// A tab that is open since an earlier sign-in.
+	// A tab is still open from an earlier sign-in.
 	v.post(w.link(w.nora)).sends("/inbox")
 	v.post("/me", "name", "Eve").want(409, "signed in as somebody else")
 	v.get("/me").want(200, "Nora Lindqvist")
@@ -439,8 +441,9 @@ func TestSessions_streams(t *testing.T) {
 	other.until("message:")
 }
 
-// TestChoose_ended: a visitor has chosen one of two workspaces. After the other one's
-// password was changed, or its sessions were ended, the visitor can't switch to it.
+// TestChoose_ended: a visitor has chosen one of two workspaces. Then, in the other one,
+// the member's password is changed or the member's sessions are ended. The visitor can't
+// switch to that workspace any more.
 func TestChoose_ended(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -483,8 +486,9 @@ func TestChoose_ended(t *testing.T) {
 	}
 }
 
-// TestChoose_older: a session of an older release has no proof for each member. It leads
-// only to members whose sessions were not ended since it began.
+// TestChoose_older: a session of an older release has no proof for each member. The
+// visitor can switch to a member only if the member's sessions were not ended after this
+// session began.
 func TestChoose_older(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -560,12 +564,12 @@ func (w *world) twice(t *testing.T) (other desk.Workspace, m desk.Member) {
 	return other, m
 }
 
-// TestSignIn_longTexts: the page of a refused sign-in does not repeat texts that are too
-// long to be real. Otherwise anybody could make the server produce many large pages.
+// TestSignIn_longTexts: some texts are too long to be real. The page of a refused sign-in
+// does not repeat them. Otherwise anybody could make the server produce many large pages.
 func TestSignIn_longTexts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	quotes := strings.Repeat(`"`, 5_000) // in the form, each has three bytes
+	quotes := strings.Repeat(`"`, 5_000) // each quote takes three bytes in the form
 	for email, next := range map[string]string{quotes + "@harbour.example": "/inbox", "nobody@harbour.example": "/inbox?q=" + quotes} {
 		page := w.visitor().post("/sign-in", "email", email, "password", "x", "next", next)
 		if page.want(422, "e-mail or the password is wrong"); strings.Contains(page.body, "&#34;&#34;") || strings.Contains(page.body, "%22%22") {
@@ -575,8 +579,9 @@ func TestSignIn_longTexts(t *testing.T) {
 	w.visitor().post("/sign-in", "email", "nobody@harbour.example", "password", "x", "next", "/inbox?q=a").want(422, "nobody@harbour.example", "/inbox?q=a")
 }
 
-// TestSignIn_memory: forms of people who are not signed in take nothing of the memory that
-// providers' callbacks share, however slowly they come; longer ones are refused.
+// TestSignIn_memory: a form from somebody who is not signed in takes nothing of the
+// memory that providers' callbacks share, however slowly the form arrives. A longer form
+// is refused.
 func TestSignIn_memory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -609,7 +614,8 @@ func TestSignIn_memory(t *testing.T) {
 	}
 }
 
-// A slowly comes in parts of up to 1 KiB, and looks around before each.
+// A slowly is a reader that returns at most 1 KiB at a time. Before each read, it calls
+// look.
 type slowly struct {
 	look func()
 	from io.Reader

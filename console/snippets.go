@@ -11,10 +11,10 @@ import (
 // sampleCustomer is the contact's name in previews of saved replies.
 const sampleCustomer = "Ada Lovelace"
 
-// snippetRows is how many saved replies the list shows at a time.
+// snippetRows is the number of saved replies on a page of the list.
 const snippetRows = 100
 
-// shownSnippet is how many characters of a saved reply the list shows.
+// shownSnippet is the number of characters that the list shows of a saved reply.
 const shownSnippet = 120
 
 // A snippetsPage is the list of saved replies.
@@ -86,7 +86,8 @@ type snippetPage struct {
 // A placeholderRow explains a placeholder.
 type placeholderRow struct{ Written, Means, Sample string }
 
-// snippetView is the form of a saved reply; nil: of a new one.
+// snippetView returns the form of a saved reply. For nil, it returns the form for a new
+// one.
 func (c *call) snippetView(v *desk.Snippet) (*snippetPage, view) {
 	f, d := c.form, &snippetPage{Action: "/settings/snippets/new", Button: "Add"}
 	title := "New saved reply"
@@ -150,8 +151,8 @@ func (s *Server) editSnippet(c *call) error {
 // newlines converts newlines to \n.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// putSnippet stores the form's text. If another member has stored another text under
-// this shortcut meanwhile, it shows that text and asks.
+// putSnippet stores the form's text. If another member has stored another text under this
+// shortcut meanwhile, it shows that text and asks for confirmation.
 func (c *call) putSnippet(stored *desk.Snippet, shortcut string) error {
 	d, v := c.snippetView(stored)
 	if c.form.has("preview") {

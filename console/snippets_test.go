@@ -61,7 +61,7 @@ func TestSnippets(t *testing.T) {
 		t.Errorf("stored: %q", got)
 	}
 	v.post(path, "seen", "Hello", "text", "Mine").sends("/settings/snippets?done=saved")
-	v.post(path, "seen", "Hello", "text", "Mine").sends("/settings/snippets?done=saved") // the same text twice
+	v.post(path, "seen", "Hello", "text", "Mine").sends("/settings/snippets?done=saved") // the same text once more
 	v.get("/settings/snippets/gone/edit").want(404)
 	v.post("/settings/snippets/gone/edit", "seen", "", "text", "x").want(404)
 
@@ -75,8 +75,8 @@ func TestSnippets(t *testing.T) {
 	w.as(w.mei).get("/settings/snippets").want(403, "An admin can do it")
 }
 
-// TestSnippets_many: a long list comes in pages, and the page says when the workspace
-// can't have more.
+// TestSnippets_many: a long list has several pages. When the workspace has as many saved
+// replies as it can have, the page says so.
 func TestSnippets_many(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

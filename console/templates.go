@@ -147,8 +147,8 @@ type shownPiece struct {
 	Blank bool   // the variable has no value yet
 }
 
-// shown fills a template with the given values. A variable without a value shows its
-// name.
+// shown returns a template filled with the given values. A variable without a value shows
+// its name.
 func shown(t *desk.Template, values map[string]string) *shownTemplate {
 	fill := func(part desk.Part) (list []shownPiece) {
 		for _, p := range t.Pieces(part) {

@@ -35,9 +35,9 @@ func runs(text string) (list []run) {
 	return append(list, marks(text)...)
 }
 
-// undirected returns the text of a link. Characters that change the direction of text
-// are escaped, as in the address itself. Otherwise the link would seem to have another
-// address.
+// undirected returns the text that a link shows. It escapes characters that change the
+// direction of text, as the address itself has them. Otherwise the link would seem to
+// lead to another address.
 func undirected(link string) string {
 	if !strings.ContainsFunc(link, directs) {
 		return link
@@ -53,7 +53,7 @@ func undirected(link string) string {
 	return b.String()
 }
 
-// directs tells whether a character changes the direction of text.
+// directs reports whether a character changes the direction of text.
 func directs(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
 // marks splits a text without links at its marks. A mark counts only where a word begins
@@ -84,7 +84,8 @@ func marks(text string) (list []run) {
 	return list
 }
 
-// inWord tells whether a text ends (or begins) with a letter or a digit.
+// inWord reports whether a text ends (or, if ends is false, begins) with a letter or a
+// digit.
 func inWord(text string, ends bool) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	if ends {
@@ -93,7 +94,7 @@ func inWord(text string, ends bool) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// plain removes the marks from a text, for lists.
+// plain returns a text without its marks, for lists.
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range runs(text) {
@@ -102,8 +103,8 @@ func plain(text string) string {
 	return b.String()
 }
 
-// bracketed are the words for the text in brackets that stands for a message without
-// text.
+// bracketed has the words for lists instead of the text in brackets, which stands for a
+// message without text.
 var bracketed = map[string]string{"image": "Photo", "document": "Document", "video": "Video", "audio": "Audio", "voice message": "Voice message", "sticker": "Sticker", "location": "Place", "reaction": "Reacted"}
 
 // glimpse returns a text for lists: without marks, on one line.

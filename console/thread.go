@@ -28,7 +28,7 @@ type thread struct {
 	Before                    *talkBefore // the person's earlier conversation, above the beginning of this one
 	Days                      []dayOfMessages
 	Newest                    latest
-	MoreNotes                 bool   // the page of notes has more notes of the time that is shown
+	MoreNotes                 bool   // the page of notes has more notes from the time of these messages
 	Notes                     string // the page of notes
 	Earlier, Later            string
 	News                      *news
@@ -50,7 +50,7 @@ type person struct {
 	Edit    *contactField // the field that is being changed beside the thread
 	Rename  string        // the link to change the name; "": not allowed
 	More    string        // the link to the fields that are empty
-	Shown   bool          // on screens below 1280 pixels, the person is shown beside the thread
+	Shown   bool          // on screens narrower than 1280 pixels, the person is shown beside the thread
 	Open    string        // the thread with the person beside it
 	Shut    string        // the thread without the person
 }
@@ -61,7 +61,8 @@ type conversationLink struct {
 	At          moment
 }
 
-// A memberChoice is a member in the list of possible assignees.
+// A memberChoice is a member in the list of members to whom the conversation can be
+// assigned.
 type memberChoice struct {
 	ID   desk.ID
 	Name string
@@ -69,8 +70,8 @@ type memberChoice struct {
 	Away bool
 }
 
-// News says what has changed since the member opened the page, with a form to go on
-// anyway.
+// News shows what has changed since the member opened the page. It has a form to do the
+// action anyway.
 type news struct {
 	Heading, Text  string
 	Action, Button string
@@ -88,7 +89,8 @@ func (t *thread) view() view {
 	return view{Title: t.Person.Name, Live: true, Data: t}
 }
 
-// standing says who holds a conversation, or that it is closed.
+// standing returns a word for a conversation: closed, archived, unassigned, yours, or
+// held by a member.
 func standing(v *desk.Conversation, holder string) string {
 	switch {
 	case v.Status == desk.StatusClosed:
@@ -103,8 +105,8 @@ func standing(v *desk.Conversation, holder string) string {
 	return "held by " + apart(holder)
 }
 
-// nextOf returns the conversation after the open one in the list, or else the one before
-// it. It returns "" if there is no other.
+// nextOf returns the conversation after the open one in the list. If there is none, it
+// returns the one before it, or "".
 func nextOf(rows []conversationRow) string {
 	at := slices.IndexFunc(rows, func(r conversationRow) bool { return r.Here })
 	switch {

@@ -23,8 +23,8 @@ var timedContacts = flag.Int("timed-contacts", 1000, "how many contacts TestPage
 
 var timedPages = flag.String("timed-pages", "", "which pages TestPageTimes gets, as a regular expression; all by default")
 
-// judgesTimes tells whether TestPageTimes checks times. Then no other test may run at
-// the same time.
+// judgesTimes reports whether TestPageTimes checks times. If it does, no other test may
+// run at the same time.
 func judgesTimes() bool { return *timedContacts >= 100_000 }
 
 const (
@@ -36,7 +36,7 @@ const (
 type crowd struct {
 	*world
 	members       []desk.Member
-	channels      []desk.ID // of nearly all conversations, of few, and of none
+	channels      []desk.ID // one with nearly all conversations, one with few, one with none
 	contacts      []desk.ID
 	conversations []desk.ID
 	long          desk.ID // a conversation with many messages
@@ -128,10 +128,10 @@ func TestPageTimes(t *testing.T) {
 			continue
 		}
 		r := result{name: p.name}
-		for n := range rounds / 4 { // warms the caches
+		for n := range rounds / 4 { // fills the caches
 			v.timed(p.path(n))
 		}
-		for tries := 0; tries == 0 || judgesTimes() && tries < 5 && r.p99 > maxPageTime; tries++ { // tried again, because other processes may slow it down
+		for tries := 0; tries == 0 || judgesTimes() && tries < 5 && r.p99 > maxPageTime; tries++ { // a slow result is tried again, because other processes may be the cause
 			var took []time.Duration
 			before := cpuTime()
 			for n := range rounds {
@@ -159,8 +159,8 @@ func TestPageTimes(t *testing.T) {
 	}
 }
 
-// cpuTime returns the processor time that this process has used. It does not depend on
-// other processes. It is 0 where it can't be read.
+// cpuTime returns the processor time that this process has used. Other processes do not
+// change it. If it can't be read, cpuTime returns 0.
 func cpuTime() time.Duration {
 	text, err := os.ReadFile("/proc/self/stat")
 	_, rest, _ := strings.Cut(string(text), ") ")
@@ -187,7 +187,7 @@ func (v *visitor) timed(path string) (time.Duration, got) {
 
 var nextLink = regexp.MustCompile(`class="btn plain" href="([^"]*[?&](?:amp;)?(?:after|before)=[^"]*)"`)
 
-// deep follows a list to a later page, and returns the path of this page.
+// deep goes this many pages further in a list, and returns the path of the page there.
 func (w *crowd) deep(v *visitor, path string, pages int) string {
 	for range pages {
 		links := nextLink.FindAllStringSubmatch(v.get(path).want(200).body, -1)
@@ -283,9 +283,9 @@ func (w *crowd) addContacts(from, n int) {
 	}
 }
 
-// conversationOf returns the n-th conversation. Some are unassigned, and one in a
-// thousand is on the small channel. In a tenth, the team has answered. In those of
-// Tomás, nobody waits.
+// conversationOf returns the n-th conversation. Some conversations are unassigned, and
+// one in a thousand is on the small channel. In one of ten, the team has answered. In the
+// conversations of Tomás, no customer waits.
 func (w *crowd) conversationOf(n int, ended bool) *desk.Conversation {
 	c := &desk.Conversation{ID: w.newID(), ChannelID: w.channels[0], ContactID: w.contacts[n*6%len(w.contacts)], Status: desk.StatusOpen, CreatedAt: desk.TimeOf(w.server.now())}
 	if n < len(w.conversations) {
@@ -305,7 +305,7 @@ func (w *crowd) conversationOf(n int, ended bool) *desk.Conversation {
 	return c
 }
 
-// keep stores conversations, each with this many messages.
+// keep stores conversations. Each of them gets this many messages.
 func (w *crowd) keep(list []*desk.Conversation, messages int) {
 	w.check(w.store.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
 		var events []desk.Event

@@ -11,9 +11,9 @@ import (
 	"parley/web"
 )
 
-// TestPageTurns: the size of a page is only known once it is made, so few pages of a
-// workspace are made at a time. A refused form makes a page too. A handler that waits
-// for a provider does not hold a turn while it waits. Another workspace has its own
+// TestPageTurns: the size of a page is only known after it is made, so only few pages of
+// a workspace are made at a time. The page of a refused form also needs a turn. A handler
+// that waits for a provider has no turn while it waits. Another workspace has its own
 // turns.
 func TestPageTurns(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,8 @@ func TestPageTurns(t *testing.T) {
 	b.post("/settings/members/new", "name", "", "email", "nobody").want(422)
 }
 
-// TestPartsTwice: naming the same part many times does not multiply the page.
+// TestPartsTwice: a request that names the same part many times does not get it many
+// times.
 func TestPartsTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

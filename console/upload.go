@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// maxFields is the largest size of the fields of a form with a file. A reply needs up
-	// to a quarter of it.
+	// maxFields is the largest size of all fields together in a form with a file. A reply
+	// needs at most a quarter of it.
 	maxFields = 64 << 10
 
-	// If a file has at most heard times the allowed size, its sender gets a response that
-	// it is too large. Browsers send the whole file before they read the response.
+	// The server reads a file to its end if it has at most heard times the allowed size:
+	// then the browser sees the response that the file is too large. A browser sends the
+	// whole file before it reads the response.
 	heard = 4
 )
 
@@ -75,11 +76,11 @@ func (c *call) readFields() error {
 
 var errNoForm = desk.Invalidf("the form could not be read")
 
-// uploaded skips the rest of the form after the file. If the file is too large, it lets
-// the browser send the rest, up to a bound.
+// uploaded skips the rest of the form after the file. If the file is too large, uploaded
+// reads the rest of it, up to a bound: otherwise the browser would not see the error.
 func (c *call) uploaded(err error) error {
 	if desk.IsType(err, desk.PayloadTooLarge) && c.r.ContentLength > 0 && c.r.ContentLength <= heard*c.s.app.Media.MaxSize {
-		_, _ = io.Copy(io.Discard, c.form.file.Content) // the response is the same if this read fails
+		_, _ = io.Copy(io.Discard, c.form.file.Content) // an error changes nothing: the response is the same
 	}
 	c.w.Uploaded()
 	c.form.file = nil

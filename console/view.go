@@ -10,7 +10,7 @@ type view struct {
 	Data  any
 	Form  *form
 
-	Live bool // a part of the page renews the title
+	Live bool // the title changes with a part of the page
 }
 
 // A page is the data of a template: the view, and the data of the layout.
@@ -21,7 +21,7 @@ type page struct {
 	Team      string // the workspace's name
 	Section   string // the section of the navigation
 	Sub       string // the page within the settings
-	From      string // the place of the feed where its stream begins
+	From      string // the position in the feed at which the stream of the page begins
 	At        string // the URL of its parts; "": its own URL
 	Theme     string // "", light or dark
 	Keys      bool   // whether keyboard shortcuts are on

@@ -36,7 +36,7 @@ func (c *call) webhookState(w *feed.Webhook) (state pill, text string) {
 	return pill{"Turned off", ""}, "Nothing is delivered. It goes on where it was once it is turned on."
 }
 
-// lag says how far a webhook is behind.
+// lag returns a text that says how far a webhook is behind.
 func (c *call) lag(w *feed.Webhook) (string, error) {
 	since, lost, err := c.s.app.Deliver.Behind(c.r.Context(), c.p, w)
 	switch {
@@ -57,7 +57,7 @@ func (c *call) webhookRow(w *feed.Webhook) (row webhookRow, err error) {
 	return row, err
 }
 
-// typesOf says which events a webhook gets.
+// typesOf returns a text that says which events a webhook gets.
 func typesOf(types []string) string {
 	if slices.Contains(types, "*") {
 		return "Everything"

@@ -13,7 +13,7 @@ import (
 	"parley/desk"
 )
 
-// A receiver responds to webhook requests as a test tells it.
+// A receiver is a receiver of webhook requests. The test sets its responses.
 type receiver struct {
 	mu     sync.Mutex
 	answer deliver.Posted
@@ -62,19 +62,19 @@ func TestWebhooks(t *testing.T) {
 	v.get(path).want(200, "Turned off", "Turn on", "https://crm.example/&lt;b&gt;")
 	v.post(path+"/enable", "enabled", "yes").sends(path + "?done=turned-on")
 
-	// A ping, and a receiver with a hostile response.
+	// A ping is sent. Then the receiver sends a hostile response.
 	v.post(path+"/ping").want(200, "The ping:", "Taken")
 	w.receiver.answers(deliver.Posted{StatusCode: 500, Error: "status", Response: "<script>alert(1)</script>", Took: 12 * time.Millisecond})
 	v.post(path+"/ping").want(200, "It answered with an error (500), in 12 ms.", "&lt;script&gt;").lacks("<script>alert").golden("webhooks/pinged")
 
-	// A new secret, shown once.
+	// The webhook gets a new secret, which is shown once.
 	v.get(path + "/rotate").want(200).golden("webhooks/rotate")
 	v.post(path+"/rotate", "overlap", "x").want(422)
 	if again := aSecret.FindString(v.post(path+"/rotate", "overlap", "3600").want(200, "has a new secret").body); again == "" || again == secret {
 		t.Errorf("the new secret is %q", again)
 	}
 
-	// Deliver again from another place.
+	// The deliveries begin again at another place of the feed.
 	v.get(path + "/replay").want(200).golden("webhooks/replay")
 	v.post(path+"/replay", "from", "event", "cursor", "evt_x").want(422, "This workspace has no event with this id")
 	w.writes("+34 612 34 56 78", "Lucía", "Hello")
@@ -91,7 +91,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhooks_deliveries: deliveries with their attempts and responses.
+// TestWebhooks_deliveries: pages show deliveries with their attempts and responses.
 func TestWebhooks_deliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 	}
 	path := "/settings/webhooks/" + webhook.ID.String()
 	w.writes("+34 612 34 56 78", "Lucía", "Hello")
-	v.get(path).want(200, "Since 09:30") // it is pending
+	v.get(path).want(200, "Since 09:30") // the delivery is pending
 	ctx, stop := context.WithCancel(t.Context())
 	delivering := make(chan struct{})
 	go func() {

@@ -52,8 +52,8 @@ func TestWords(t *testing.T) {
 // laterParts matches words of features that do not exist yet.
 var laterParts = regexp.MustCompile(`(?i)\b(import|export|merge|timeline|conflicts?|palette)\b`)
 
-// TestTemplateFiles: templates quote their attributes, name no command, and do not
-// mention later features.
+// TestTemplateFiles: templates put quotes around the values of attributes. They name no
+// command, and do not mention later features.
 func TestTemplateFiles(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Glob(templates, "templates/*.html")

@@ -21,9 +21,9 @@ import (
 
 var axeFull = flag.Bool("axe-full", false, "let TestAccess look at every page and state in every way (two sizes, light and dark, large text, forced colours), not at some of them in some ways")
 
-// TestAccess checks pages in their states (-axe-full: all of them). The independent tool
-// axe finds nothing serious in them. At 320 pixels, and with text of double size, no
-// page scrolls sideways. With forced colours, every control is visible.
+// TestAccess checks every page in its states; without -axe-full, only some of them. The
+// independent tool axe finds nothing serious. At 320 pixels, and with text of double
+// size, no page scrolls sideways. With forced colours, every control is visible.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	axe := loadAxe(t)
@@ -37,7 +37,7 @@ func TestAccess(t *testing.T) {
 		s.open(b)
 		b.wait(`document.readyState === "complete"`)
 		if !*axeFull && n%3 != 0 {
-			return // in an ordinary run, a third of them is enough
+			return // an ordinary run checks only a third of the pages
 		}
 		look[bool](b, axe+"; true")
 		for _, v := range []struct {
@@ -131,22 +131,21 @@ const (
 	larger = `{ const all = [...document.querySelectorAll("body, body *")], sizes = all.map((el) => parseFloat(getComputedStyle(el).fontSize));
 		all.forEach((el, i) => el.style.fontSize = 2 * sizes[i] + "px"); true }`
 
-	// controls lists the controls with their places, except those that are covered or cut
-	// off.
+	// controls lists the controls with their positions on the screen. Controls that are
+	// covered or cut off are left out.
 	controls = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")].map((el) => ({ el, r: el.getBoundingClientRect() }))
 		.filter(({ el, r }) => el.checkVisibility() && r.width > 4 && r.height > 4 && r.top >= 0 && r.left >= 0 && r.bottom <= innerHeight && r.right <= innerWidth)
 		.filter(({ el, r }) => { const top = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2); return top && (el.contains(top) || top.contains(el) && getComputedStyle(el).display === "inline"); })
 		.map(({ el, r }) => ({ Name: el.outerHTML.slice(0, 160), X: r.left, Y: r.top, Width: r.width, Height: r.height }))`
 )
 
-// A control is a control and its place on the screen.
+// A control is a control with its position on the screen.
 type control struct {
 	Name                string
 	X, Y, Width, Height float64
 }
 
-// unseen lists the controls that can't be told from their surroundings when colours are
-// forced.
+// unseen lists the controls that look like their surroundings when colours are forced.
 func (b *tab) unseen() (list []string) {
 	b.t.Helper()
 	b.size(1440, 1000, "light")

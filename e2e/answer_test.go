@@ -32,8 +32,8 @@ var (
 	policyKills   = flag.Int("policy-kills", 1, "how often TestAutoReplyOnce kills a process at each point. Long run: -policy-kills 50 -timeout 30m")
 )
 
-// policyOf makes an installation with five members. People write to its servers in turn.
-// There are two servers with PostgreSQL, and one with SQLite.
+// policyOf makes an installation with five members. With PostgreSQL it has two servers,
+// with SQLite one. The messages of people go to the servers in turn.
 func policyOf(t *testing.T, database string) (w *whatsApp, c *client, members []string) {
 	w = newWhatsApp(t, database, templatesOf(1))
 	servers := []*server{w.server}
@@ -62,7 +62,7 @@ func policyOf(t *testing.T, database string) (w *whatsApp, c *client, members []
 	return w, w.server.client(t, w.key, 16), members
 }
 
-// write lets people write, 16 at a time, and waits until all messages are stored.
+// write simulates people who write, 16 at a time. It waits until all messages are stored.
 func (w *whatsApp) write(t *testing.T, c *client, people int, from func(int) string, times int) {
 	t.Helper()
 	want := c.unread(t) + people*times
@@ -84,7 +84,7 @@ func (w *whatsApp) write(t *testing.T, c *client, people int, from func(int) str
 			}
 		}
 	})
-	for most, n := -1, 0; n < want; { // wait as long as the number still grows
+	for most, n := -1, 0; n < want; { // go on waiting while the number grows
 		waitFor(t, "more messages to be stored", func() bool {
 			n = c.unread(t)
 			return n > most
@@ -139,8 +139,8 @@ func closeAll(t testing.TB, c *client) {
 	}
 }
 
-// TestPolicyOfNodes: many people write at once, to all nodes. The policy assigns
-// conversations evenly, keeps its limits, and answers each person once.
+// TestPolicyOfNodes: many people write at the same time, to all nodes. The policy assigns
+// the conversations evenly, keeps its limits, and sends each person one automatic reply.
 func TestPolicyOfNodes(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) { policyOfNodes(t, d.database) })
@@ -176,7 +176,7 @@ func policyOfNodes(t *testing.T, database string) {
 	}
 	closeAll(t, c)
 
-	// Fewest open: a member who already has some gets fewer.
+	// Fewest open: a member who already has open conversations gets fewer new ones.
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"least_open","members":["`+members[0]+`"]}}`)
 	w.write(t, c, people/10, func(n int) string { return fmt.Sprintf("90532%07d", n) }, 1)
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"least_open","members":`+list+`}}`)
@@ -186,14 +186,14 @@ func policyOfNodes(t *testing.T, database string) {
 	}
 	closeAll(t, c)
 
-	// With a limit, the rest waits. A person who writes four messages at once gets one
-	// automatic reply.
+	// With a limit, the other conversations wait. A person who writes four messages at
+	// once gets one automatic reply.
 	limit := people / 10
 	c.must(t, 200, "PUT", "/policy", fmt.Sprintf(`{"assign":{"mode":"least_open","members":%s,"max_open":%d},"auto_reply":{"queued":"One moment."}}`, list, limit))
 	w.write(t, c, people, func(n int) string { return fmt.Sprintf("90534%07d", n) }, 4)
 	var per []int
 	var free int
-	waitFor(t, "all to be listed", func() bool { // an automatic reply moves a conversation to the top while the list is read
+	waitFor(t, "all to be listed", func() bool { // while the list is read, an automatic reply may move a conversation to the top
 		per, free = loads()
 		return free+per[0]+per[1]+per[2]+per[3]+per[4] >= people
 	})
@@ -220,8 +220,8 @@ func policyOfNodes(t *testing.T, database string) {
 		}
 	}
 
-	// Once there is room, waiting conversations are assigned within 10 seconds, up to the
-	// limit.
+	// Members get room again. Within 10 seconds, waiting conversations are assigned, up
+	// to the limit.
 	started := time.Now()
 	first := c.inbox(t, "&order=waiting&assignee=none")
 	for _, row := range c.inbox(t, "&assignee="+members[0]) {
@@ -244,8 +244,8 @@ func policyOfNodes(t *testing.T, database string) {
 	}
 }
 
-// TestLeftWaiting: for each cause that makes a member eligible, all waiting
-// conversations are assigned soon, the longest wait first.
+// TestLeftWaiting: conversations wait because no member can get them. For each cause that
+// changes this, all of them are assigned soon, the longest wait first.
 func TestLeftWaiting(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) { leaveWaiting(t, d.database) })
@@ -261,7 +261,7 @@ func leaveWaiting(t *testing.T, database string) {
 		}
 	}
 	set := func(policy string) { c.must(t, 200, "PUT", "/policy", policy) }
-	busy := map[string]bool{} // conversations that use up the members' capacity
+	busy := map[string]bool{} // open conversations, so that the members can't get more
 	causes := []struct {
 		name          string
 		before, cause func()
@@ -343,9 +343,10 @@ func leaveWaiting(t *testing.T, database string) {
 	}
 }
 
-// The steps at which a process that sends an automatic reply is killed, and how many
-// replies the customer gets. From the claim until the provider has the reply, the
-// outcome is unknown, so no process sends it again.
+// autoReplyFaults are the steps at which a process that sends an automatic reply is
+// killed, with the number of replies that the customer gets. After the claim and before
+// the provider has the reply, nobody knows the outcome. So no process sends the reply
+// again.
 var autoReplyFaults = []struct {
 	point string
 	sent  int
@@ -378,7 +379,7 @@ func repliesOnce(t *testing.T, in deployment) {
 	})
 	for round := range *policyKills {
 		for i, f := range autoReplyFaults {
-			if in.database != "" && *policyKills == 1 && !strings.HasPrefix(f.point, "in-") { // the steps are the same as with SQLite
+			if in.database != "" && *policyKills == 1 && !strings.HasPrefix(f.point, "in-") { // with one round, PostgreSQL is killed only within transactions: the other steps are the same as with SQLite
 				continue
 			}
 			number := fmt.Sprintf("90533%03d%02d77", round, i)
@@ -395,7 +396,7 @@ func repliesOnce(t *testing.T, in deployment) {
 	}
 }
 
-// withNode runs a working process while do runs.
+// withNode runs a node with its background work for as long as do runs.
 func withNode(t *testing.T, dir string, do func(*node)) {
 	t.Helper()
 	n, err := newNode(dir, sendFault{})
@@ -416,8 +417,8 @@ func withNode(t *testing.T, dir string, do func(*node)) {
 	do(n)
 }
 
-// goOn ends the leases of dead processes, and waits until all replies that they left are
-// sent.
+// goOn ends the leases of dead processes. It waits until all replies that these processes
+// left behind are sent.
 func (n *node) goOn(t *testing.T, ws desk.ID) {
 	t.Helper()
 	waitFor(t, "the automatic replies to be sent", func() bool {
@@ -428,8 +429,8 @@ func (n *node) goOn(t *testing.T, ws desk.ID) {
 		for _, at := range attempts {
 			n.lapse(t, desk.Principal{Settings: &desk.Settings{Workspace: desk.Workspace{ID: ws}}}, at.Key)
 		}
-		// If the longest wait is zero, a job with a lease counts as impossibly far ahead, so
-		// it is due.
+		// With a longest wait of zero, a job with a lease is too far in the future. So it
+		// is due.
 		if _, err := n.store.TakeAutoReply(t.Context(), ws, 0, 0); err != nil {
 			t.Fatal(err)
 		}

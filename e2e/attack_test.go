@@ -31,18 +31,20 @@ const (
 	neighbourSlowest = 2 * time.Second
 )
 
-// An attack is a load on a server, from one workspace or without any. begin starts it
-// and returns. A neighbour is measured from before begin until stop is called.
+// An attack is a load on a server, from one workspace or without any. begin starts the
+// load and returns. The neighbour's waits are measured from the time before begin until
+// stop is called.
 type attack struct {
 	name    string
 	serve   []string          // flags of the server
-	handles int               // how many file handles the server may have; 0: the system's limit
-	prepare func(a *attacked) // runs before the neighbour is measured; nil: nothing
+	handles int               // the greatest number of file handles of the server; 0: the system's limit
+	prepare func(a *attacked) // runs before the neighbour's waits are measured; nil: nothing
 	begin   func(a *attacked) (stop func())
 	beside  func(a *attacked) // checks something else while the attack runs; nil: nothing
 }
 
-// attacks are the attacks of TestAttacks, in order. Counts are for strength 1.
+// attacks are the attacks of TestAttacks, in order. Their counts are those for strength
+// 1.
 var attacks = []attack{
 	{name: "sign_ins_with_long_e-mails", begin: func(a *attacked) func() {
 		form := url.Values{"email": {"a@" + ideographs(60_000) + ".com"}, "password": {rightPassword}}.Encode()
@@ -120,13 +122,13 @@ var attacks = []attack{
 	}},
 }
 
-// ofKey is how many streams each key of streams_of_events has.
+// ofKey is the number of streams that each key has in streams_of_events.
 const ofKey = 16
 
 // formHeader is the beginning of a browser's form request, after its first line.
 const formHeader = "Host: parley\r\nConnection: close\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
-// ideographs returns n Chinese characters, with as many different ones as possible.
+// ideographs returns n Chinese characters. As many of them as possible are different.
 func ideographs(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -135,11 +137,11 @@ func ideographs(n int) string {
 	return b.String()
 }
 
-// mostFiles limits the bytes of files in the attacker's workspace.
+// mostFiles is the limit for the bytes of all files in the attacker's workspace.
 const mostFiles = 100_000_000
 
-// fills uploads files of 20 MB, all different, until it is stopped. The workspace keeps
-// no more than its limit.
+// fills uploads different files of 20 MB until it is stopped. The workspace stores them
+// only up to its limit.
 func fills(a *attacked) (stop func()) {
 	const size = 20_000_000
 	var files atomic.Int64
@@ -169,10 +171,10 @@ func fills(a *attacked) (stop func()) {
 
 var filesHave = regexp.MustCompile(`(?m)^parley_media_bytes (.*)$`)
 
-// pings makes clients ping an endpoint that never answers, and leave after a tenth of a
-// second. At strength 2 these are about 500 a second.
+// pings starts clients that ping an endpoint. The endpoint never answers, and each client
+// leaves after a tenth of a second. At strength 2 there are about 500 pings a second.
 func pings(a *attacked) (stop func()) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections to it are never accepted
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the test never accepts its connections
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -191,8 +193,8 @@ func pings(a *attacked) (stop func()) {
 }
 
 // TestAttacks: during each attack, a neighbour in another workspace gets responses, and
-// the server stays within its memory. At strength 1 and above, the neighbour's waits are
-// checked too.
+// the server does not exceed its memory. From strength 1, the test also checks the
+// neighbour's waits.
 func TestAttacks(t *testing.T) {
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
@@ -245,8 +247,8 @@ func (s signedIn) cookie(t testing.TB) string {
 // The calls of a neighbour.
 const (
 	signInEvery    = 200 * time.Millisecond
-	triesOfMember  = 2  // few, so that the throttle of sign-ins does not interfere, even if two e-mails share a place in it
-	triesOfAddress = 15 // the same
+	triesOfMember  = 2  // so few that sign-ins are not limited, even if two e-mails share a place of the throttle
+	triesOfAddress = 15 // for the same reason
 	leastCalls     = 3
 )
 
@@ -280,8 +282,8 @@ func newAttacked(t *testing.T, dir string, flags []string, attack attack) *attac
 	return a
 }
 
-// serveHandles is like serve, for a server with a limit of file handles; 0: the limit of
-// this process.
+// serveHandles is like serve, but limits the file handles of the server. 0 means the
+// limit of this process.
 func serveHandles(t testing.TB, handles int, args ...string) *server {
 	t.Helper()
 	if handles == 0 {
@@ -294,10 +296,10 @@ func serveHandles(t testing.TB, handles int, args ...string) *server {
 	return s
 }
 
-// of scales a count to the chosen strength, to at least 1.
+// of is a method that scales a count to the chosen strength. The result is at least 1.
 func (a *attacked) of(count int) int { return max(1, int(float64(count)**attackStrength)) }
 
-// run measures the neighbour while the attack runs.
+// run makes the attack, and measures the neighbour's waits meanwhile.
 func (a *attacked) run(attack attack) {
 	t := a.t
 	if attack.prepare != nil {
@@ -370,14 +372,14 @@ func (a *attacked) run(attack attack) {
 	for _, one := range calls {
 		p99, slowest := percentile(one.took, 99), percentile(one.took, 100)
 		t.Logf("a neighbour's %-7s %4d times: p50 %v, p99 %v, max %v", one.name, len(one.took), percentile(one.took, 50).Round(time.Microsecond), p99.Round(time.Microsecond), slowest.Round(time.Microsecond))
-		if *attackStrength >= 1 && (p99 > neighbourP99 || slowest > neighbourSlowest) { // while other tests run, times prove nothing
+		if *attackStrength >= 1 && (p99 > neighbourP99 || slowest > neighbourSlowest) { // times prove nothing if other tests run at the same time
 			t.Errorf("a neighbour's %s: p99 %v, want at most %v; max %v, want at most %v", one.name, p99, neighbourP99, slowest, neighbourSlowest)
 		}
 	}
 }
 
-// cpu returns the processor time that a process has used; 0 where the system does not
-// report it.
+// cpu returns the processor time that a process has used. It returns 0 if the system does
+// not report it.
 func (p *process) cpu(t testing.TB) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
@@ -399,8 +401,8 @@ func (p *process) cpu(t testing.TB) time.Duration {
 	return ticks * 10 * time.Millisecond
 }
 
-// signIn signs in as one of the neighbour's members, from one of many addresses, so that
-// the throttle of sign-ins allows it.
+// signIn signs in as one of the neighbour's members. It uses one of many addresses, so
+// that sign-ins are not limited.
 func (a *attacked) signIn(n int) error {
 	m := a.members[n/triesOfMember%len(a.members)]
 	from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(n/triesOfAddress/250), byte(1+n/triesOfAddress%250))}
@@ -427,9 +429,8 @@ func (a *attacked) longAttributes() {
 	}
 }
 
-// formOf returns the beginning of a form request of the attacker's member: with its
-// fields and the beginning of a file, or, if member is "", with the beginning of a
-// field.
+// formOf returns the beginning of a request with a form of the attacker's member: the
+// fields and the beginning of a file. If member is "", it ends within a field.
 func (a *attacked) formOf(request, member string) string {
 	body := "--x\r\nContent-Disposition: form-data; name=\"reply\"\r\n\r\n"
 	if member != "" {
@@ -438,7 +439,7 @@ func (a *attacked) formOf(request, member string) string {
 	return request + " HTTP/1.1\r\nHost: parley\r\nSec-Fetch-Site: same-origin\r\nCookie: " + a.mallory.cookie(a.t) + "\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n" + body
 }
 
-// trickle makes requests on n connections, and then sends a byte of each body every 9 s.
+// trickle makes requests on n connections. Every 9 s it sends one more byte of each body.
 func (a *attacked) trickle(n int, request string) (stop func()) {
 	return a.connections(n, 4096, request, func(ctx context.Context, c net.Conn) {
 		tick := time.NewTicker(9 * time.Second)
@@ -456,11 +457,11 @@ func (a *attacked) trickle(n int, request string) (stop func()) {
 	})
 }
 
-// unreadFor is how long a connection that is not read is kept, on average, before it is
-// replaced.
+// unreadFor is the average time for which a connection stays open without being read.
+// Then another one replaces it.
 const unreadFor = 5 * time.Second
 
-// unread makes requests on n connections, and does not read the responses.
+// unread makes requests on n connections, without reading the responses.
 func (a *attacked) unread(n int, request string) (stop func()) {
 	return a.connections(n, 4096, request, func(ctx context.Context, _ net.Conn) {
 		select {
@@ -475,10 +476,11 @@ func (a *attacked) read(n int, request string) (stop func()) {
 	return a.connections(n, 64<<10, request, func(_ context.Context, c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 }
 
-// connections keeps n connections busy until stop is called. Each connection makes a
-// request, is passed to use, and is replaced a while after use returns. connections
-// returns once each connection has made its first request. It opens at most a thousand
-// connections a second: more would slow down the machine, which also runs this test.
+// connections keeps n connections busy until stop is called. A connection makes a
+// request, and is passed to use. Some time after use returns, another connection replaces
+// it. The function returns when each connection has made its first request. It opens at
+// most a thousand connections a second: more would slow down the machine, on which this
+// test also runs.
 func (a *attacked) connections(n, buffer int, request string, use func(context.Context, net.Conn)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	pause := max(100*time.Millisecond, time.Duration(n)*time.Millisecond)

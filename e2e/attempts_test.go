@@ -11,9 +11,9 @@ import (
 
 var releasedTwice = flag.Int("released-twice", 8, "how many attempts in doubt TestReleasedTwice has, each of which two nodes settle at once")
 
-// TestReleasedTwice: two nodes settle each attempt in doubt at the same time, in the
-// same way or in different ways. One decision counts, both callers are told of it, and
-// the message is stored at most once.
+// TestReleasedTwice: two nodes settle each attempt in doubt at the same time, in the same
+// way or in different ways. Only one of the two decisions counts, and both callers learn
+// which. The message is stored at most once.
 func TestReleasedTwice(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestReleasedTwice(t *testing.T) {
 		}
 		releaseTwice(t, nodes[0].client(t, key, 8), settle)
 	})
-	t.Run("sqlite", func(t *testing.T) { // with SQLite, the other process is a command
+	t.Run("sqlite", func(t *testing.T) { // with SQLite, a command takes the place of the second server
 		t.Parallel()
 		d := deployment{dir: newDir(t)}
 		ws, key := d.workspace(t)

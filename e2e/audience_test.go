@@ -20,21 +20,21 @@ var (
 	consoleVisible = flag.Int("console-visible", 10, "of how many tabs of TestAudience one is visible; hidden ones fetch nothing")
 )
 
-// judgesAudience tells whether TestAudience checks times. Then no other test may run at
-// the same time.
+// judgesAudience reports whether TestAudience checks times. If it does, no other test may
+// run at the same time.
 func judgesAudience() bool { return *consoleStreams >= 100 }
 
 const (
-	tabsOfMember  = 15                     // a member may have one more
+	tabsOfMember  = 15                     // a member may have one stream more
 	messagePause  = 50 * time.Millisecond  // between two messages of customers
 	maxFragment   = 500 * time.Millisecond // for 99 of 100
-	watchedThings = 60                     // how many conversations customers write to
+	watchedThings = 60                     // the number of conversations to which customers write
 )
 
-// TestAudience: tabs of the console, each with its stream, show the inbox while
-// customers write. Visible tabs fetch the inbox again. The test measures how long these
-// fetches take, and compares, turn by turn, the rate of writes with the rate without
-// tabs.
+// TestAudience: tabs of the console, each with its stream, show the inbox while customers
+// write. Visible tabs fetch the inbox again. The test measures how long these fetches
+// take. It also measures the rate of writes with tabs and without tabs, in turn, and
+// compares the two.
 func TestAudience(t *testing.T) {
 	if !judgesAudience() {
 		t.Parallel()
@@ -113,13 +113,14 @@ type audience struct {
 	t        *testing.T
 	team     *team
 	members  []*visitor
-	customer filled // the form with which members write as the customer, without its action
+	customer filled // the form for writing as the customer, without its action
 	ids      []string
 	index    map[string]int
-	sent     []atomic.Int64 // when a customer last wrote to a conversation, in ns; 0: not yet
+	sent     []atomic.Int64 // the time of a customer's last message in a conversation, in ns; 0: none yet
 }
 
-// fill makes the members, and conversations, some of which are assigned to them.
+// fill makes the members and the conversations. Some conversations are assigned to
+// members.
 func (a *audience) fill() {
 	t, m := a.t, a.team
 	for n := range (*consoleStreams + tabsOfMember - 1) / tabsOfMember {
@@ -153,13 +154,13 @@ func (a *audience) fill() {
 	}
 }
 
-// A tally has the measured times of tabs.
+// A tally has the times that were measured in tabs.
 type tally struct {
 	told, waited []time.Duration
 	statuses     map[int]int
 }
 
-// A seat is a set of tabs.
+// A seat is a set of open tabs.
 type seat struct {
 	a    *audience
 	stop context.CancelFunc
@@ -168,7 +169,8 @@ type seat struct {
 	tally
 }
 
-// so returns the tally up to now. now ends the tabs and returns the whole tally.
+// so returns the tally up to this moment. The method now ends the tabs, and returns the
+// whole tally.
 func (s *seat) so() tally {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +183,7 @@ func (s *seat) now() tally {
 	return s.so()
 }
 
-// sit opens tabs, each with its stream. Then customers write.
+// sit opens tabs, each with its stream. After that, customers begin to write.
 func (a *audience) sit(tabs int) *seat {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
@@ -195,7 +197,7 @@ func (a *audience) sit(tabs int) *seat {
 		stream := w.request("/live", "stream", "")
 		answer, err := transport.RoundTrip(stream)
 		for begun := time.Now(); err == nil && answer.StatusCode == http.StatusTooManyRequests && time.Since(begun) < patience; time.Sleep(10 * time.Millisecond) {
-			_ = answer.Body.Close() // the server has not yet noticed that the earlier tabs are closed
+			_ = answer.Body.Close() // the server has not noticed yet that the earlier tabs are closed
 			answer, err = transport.RoundTrip(stream)
 		}
 		if err != nil || answer.StatusCode != http.StatusOK {
@@ -230,7 +232,7 @@ func (a *audience) sit(tabs int) *seat {
 	return s
 }
 
-// A watcher behaves like the script in one tab.
+// A watcher does the same as the script in one tab.
 type watcher struct {
 	*seat
 	ctx   context.Context
@@ -283,7 +285,8 @@ func (w *watcher) listen(body io.ReadCloser) {
 	}
 }
 
-// renew fetches the stale regions of the page: at once, then once a second.
+// renew fetches the parts of the page that are out of date: at once, and then at most
+// once a second.
 func (w *watcher) renew() {
 	etag := ""
 	for {

@@ -2,8 +2,8 @@ package e2e_test
 
 import "testing"
 
-// TestBeside: in windows of 768 and 1024 pixels and on a phone, the person is shown
-// beside the thread, and a field can be changed without leaving it.
+// TestBeside: the person is shown beside the thread in windows of 768 and 1024 pixels and
+// on a phone. A member changes a field of the person without leaving the thread.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A heldOpen has requests that never end, each on its own connection: a header, and a
-// part of the announced body. Responses are counted by status.
+// A heldOpen has requests that never end, each on its own connection. Such a request has
+// a header, and only a part of the announced body. The responses are counted by status.
 type heldOpen struct {
 	t     *testing.T
 	conns []net.Conn
@@ -22,7 +22,7 @@ type heldOpen struct {
 	codes map[int]int
 }
 
-// hold opens n connections. header is without an end of line.
+// hold opens n connections for such requests. header must not end with a newline.
 func (s *server) hold(t *testing.T, n int, request, header string, announced, sent int) *heldOpen {
 	t.Helper()
 	h := &heldOpen{t: t, codes: map[int]int{}}
@@ -57,7 +57,7 @@ func (h *heldOpen) end() map[int]int {
 	return h.codes
 }
 
-// spaces is an endless stream of spaces, before any JSON.
+// spaces is a body of spaces without end: the JSON never begins.
 type spaces struct{}
 
 func (spaces) Read(b []byte) (int, error) {
@@ -67,7 +67,7 @@ func (spaces) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// large sends batches of n KiB one after the other. All must be stored.
+// large sends several batches of n KiB, one after the other. All of them must be stored.
 func (c *client) large(t *testing.T, rounds, n int) (slowest time.Duration) {
 	t.Helper()
 	for range rounds {
@@ -79,8 +79,9 @@ func (c *client) large(t *testing.T, rounds, n int) (slowest time.Duration) {
 	return slowest
 }
 
-// TestMemoryOfBodies: requests that announce or hold large bodies use no more memory
-// than is reserved for them. Meanwhile other requests succeed, also with large bodies.
+// TestMemoryOfBodies: requests that announce large bodies, or have them, use no more
+// memory than is reserved for them. Meanwhile other requests succeed, even those with
+// large bodies.
 func TestMemoryOfBodies(t *testing.T) {
 	batch, callback := "POST /v1/contacts/batch", "POST /hooks/whatsapp/0196f2a0-0000-7000-8000-000000000000"
 	for _, c := range []struct {

@@ -34,8 +34,8 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 		return nil, errNoBrowser
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
-		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // hosts without a secure context, unlike localhost
-		chromedp.Flag("ignore-certificate-errors", true))             // certificates of proxies that tests start
+		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // these hosts are not a secure context, localhost is
+		chromedp.Flag("ignore-certificate-errors", true))             // tests start proxies with their own certificates
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -47,7 +47,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 
 var errNoBrowser = errors.New("install chromium to run this test")
 
-// stopChromium is called after all tests.
+// stopChromium is called after all tests have ended.
 var stopChromium = func() {}
 
 // A tab is a page of the browser.
@@ -57,7 +57,7 @@ type tab struct {
 	url string // of the server
 
 	mu      sync.Mutex
-	reports []string // violations of the policy, exceptions, dialogs
+	reports []string // violations of the Content-Security-Policy, exceptions, dialogs
 }
 
 // newTab opens a tab with its own cookies. The test fails if the tab violates the
@@ -67,7 +67,7 @@ func newTab(t testing.TB, url string) *tab {
 	return openTab(t, url, chromedp.WithNewBrowserContext())
 }
 
-// another opens a tab with the same cookies.
+// another opens a second tab, with the same cookies.
 func (b *tab) another() *tab {
 	b.t.Helper()
 	return openTab(b.t, b.url, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
@@ -119,7 +119,7 @@ func (b *tab) hear(event any) {
 	}
 }
 
-// do runs steps, with a time limit.
+// do runs steps in the tab. Their time is limited.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if len(steps) == 0 {
@@ -132,7 +132,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// place describes where the tab is, for failures.
+// place describes where the tab is, for the message of a failure.
 func (b *tab) place() string {
 	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
 	defer cancel()
@@ -152,7 +152,7 @@ func (b *tab) open(path string) {
 	b.do(chromedp.Navigate(path))
 }
 
-// look evaluates JavaScript.
+// look evaluates a JavaScript expression, and returns its value.
 func look[T any](b *tab, script string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -164,7 +164,7 @@ func look[T any](b *tab, script string) T {
 	return v
 }
 
-// wait waits until a JavaScript condition is true, also across a page load.
+// wait waits until a JavaScript condition is true. A new page may be loaded meanwhile.
 func (b *tab) wait(condition string) {
 	b.t.Helper()
 	for stop := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

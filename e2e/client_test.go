@@ -25,7 +25,7 @@ type client struct {
 	url, key string
 }
 
-// client returns a client that keeps this many connections.
+// client returns a client that keeps this many connections open.
 func (s *server) client(t testing.TB, key string, connections int) *client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: connections}
@@ -40,8 +40,8 @@ type reply struct {
 	body   []byte
 }
 
-// send makes a request. If body is "", it has no body. header has names and values in
-// turn.
+// send makes a request. If body is "", the request has no body. header is a list in which
+// each name is followed by its value.
 func (c *client) send(method, path, body string, header ...string) (reply, error) {
 	request, err := http.NewRequestWithContext(context.Background(), method, c.url+path, strings.NewReader(body))
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *client) send(method, path, body string, header ...string) (reply, error
 	return reply{response.StatusCode, response.Header, answer}, err
 }
 
-// expect makes a request whose response must have one of the statuses.
+// expect makes a request. The response must have one of the statuses.
 func (c *client) expect(method, path, body string, statuses ...int) (reply, error) {
 	r, err := c.send(method, path, body)
 	if err == nil && !slices.Contains(statuses, r.status) {
@@ -69,7 +69,7 @@ func (c *client) expect(method, path, body string, statuses ...int) (reply, erro
 	return r, err
 }
 
-// must makes a request whose response must have the status, and returns the body.
+// must makes a request. The response must have the status; must returns its body.
 func (c *client) must(t testing.TB, status int, method, path, body string) []byte {
 	t.Helper()
 	r, err := c.expect(method, path, body, status)
@@ -79,7 +79,7 @@ func (c *client) must(t testing.TB, status int, method, path, body string) []byt
 	return r.body
 }
 
-// A contact has the fields that these tests read.
+// A contact has those fields of a contact that these tests read.
 type contact struct {
 	ID         string `json:"id"`
 	ExternalID string `json:"external_id"`
@@ -87,7 +87,7 @@ type contact struct {
 	UpdatedAt  string `json:"updated_at"`
 }
 
-// decode reads a response's body. A body that can't be read is a fault of the server.
+// decode reads the body of a response. If it can't be read, the test fails.
 func decode[T any](t testing.TB, body []byte) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(body, &v); err != nil {
@@ -128,7 +128,7 @@ func (c *client) contacts(t testing.TB) (all []contact) {
 	}
 }
 
-// A summary counts a batch's rows.
+// A summary has the numbers of a batch's rows, by result.
 type summary struct{ Total, Created, Updated, Deleted, Assigned, Errors int }
 
 // upserts returns a batch that upserts the contacts, which are given as JSON.
@@ -146,7 +146,7 @@ func summaryOf(t testing.TB, body []byte) summary {
 	return decode[struct{ Summary summary }](t, body).Summary
 }
 
-// together runs f n times at once, and waits until all have returned.
+// together calls f n times at the same time, and waits until all calls have returned.
 func together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -157,7 +157,7 @@ func together(n int, f func(i int)) {
 
 var seedFlag = flag.Uint64("seed", 0, "the seed of what campaigns draw at random; 0 for a new one")
 
-// newSeed returns the seed of a campaign, and logs it.
+// newSeed returns the seed of a test's random numbers, and logs it.
 func newSeed(t testing.TB) uint64 {
 	t.Helper()
 	seed := *seedFlag
@@ -168,11 +168,11 @@ func newSeed(t testing.TB) uint64 {
 	return seed
 }
 
-// random returns one of a seed's streams.
+// random returns a source of random numbers. A seed gives many different streams of them.
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
 
-// percentile returns the duration that p of 100 durations do not exceed. It sorts the
-// durations.
+// percentile returns the shortest duration that p of 100 durations do not exceed. It
+// sorts the list.
 func percentile(of []time.Duration, p int) time.Duration {
 	if len(of) == 0 {
 		return 0

@@ -12,14 +12,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// An uploadCutter forwards connections. While it is set to cut, it cuts connections that
-// send much.
+// An uploadCutter forwards connections. While cuts is set, it cuts each connection that has
+// sent much.
 type uploadCutter struct {
 	net.Listener
 	cuts atomic.Bool
 }
 
-// cutUploadsAfter is how many bytes a connection may send before it is cut.
+// cutUploadsAfter is the number of bytes that a connection can send before it is cut.
 const cutUploadsAfter = 1 << 20
 
 func newUploadCutter(t *testing.T, to string) *uploadCutter {
@@ -58,9 +58,9 @@ func (c *uploadCutter) pass(in net.Conn, to string) {
 	}
 }
 
-// TestComposer: a member answers in the browser. Typed text is kept as a draft, when the
-// window closes, and when an upload is cut off. It is gone once it is sent, and after
-// signing out.
+// TestComposer: a member replies in the browser. A draft of the typed text is kept when
+// the window closes, and when an upload is cut off. The draft is deleted after the text
+// is sent, and after signing out.
 func TestComposer(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -98,10 +98,10 @@ func TestComposer(t *testing.T) {
 	waitFor(t, "the mark", func() bool { return state(talk).Data.Unread == 0 })
 	b.wait(`!document.querySelector("form[data-read]")`)
 
-	// A saved reply, with the keyboard only.
+	// A saved reply is chosen with keys only.
 	b.press("r")
 	b.wait(`document.activeElement.id === "f-reply"`)
-	look[string](b, `document.querySelector("#f-reply").value = ""`) // the test's keys are typed into the field even if the page has used them
+	look[string](b, `document.querySelector("#f-reply").value = ""`) // the test's keys are typed into the field, although the page has handled them
 	b.press("/")
 	b.wait(`document.activeElement.id === "f-snippets" && document.querySelector("#saved [role=option][aria-selected=true]")`)
 	b.press("hou")
@@ -109,7 +109,7 @@ func TestComposer(t *testing.T) {
 	b.enter()
 	b.wait(`document.querySelector("#f-reply").value === "Hi Rosa, we open at nine. Mei" && document.activeElement.id === "f-reply"`)
 
-	// A draft belongs to its conversation, and is deleted once it is sent.
+	// A draft belongs to one conversation, and is deleted when its text is sent.
 	other := writes("+34612555778", 0)
 	ready(other)
 	if text := typed(); text != "" {
@@ -126,7 +126,8 @@ func TestComposer(t *testing.T) {
 		t.Errorf("after sending, the draft is %q", text)
 	}
 
-	// An upload is cut off. Text and file stay, and the second try sends them once.
+	// An upload is cut off. The text and the file stay in the form. The second try sends
+	// them, once.
 	b.fill("#f-reply", "Our price list")
 	look[bool](b, `{ const files = new DataTransfer(); files.items.add(new File(["%PDF-1.7\n", new Uint8Array(6e6)], "prices.pdf")); document.querySelector("#f-file").files = files.files; true }`)
 	c.cuts.Store(true)
@@ -143,9 +144,9 @@ func TestComposer(t *testing.T) {
 		t.Errorf("messages: %+v", list)
 	}
 
-	// The response to the second of two files is lost. The second try sends this file
-	// once, although the first file, with the text and the quote, is already gone from the
-	// form.
+	// The response to the second of two files is lost. At this time, the first file, the
+	// text and the quote have already left the form. The second try sends the second
+	// file, once.
 	type said struct {
 		ID, Direction, Text string
 		ReplyTo             string `json:"reply_to"`
@@ -169,8 +170,8 @@ func TestComposer(t *testing.T) {
 		t.Errorf("two files became %+v", list[:len(list)-len(before)])
 	}
 
-	// The provider refuses the file: the reason is shown, and the file is not stored a
-	// second time.
+	// The provider refuses the file. The page shows the reason, and a second try does not
+	// store the file again.
 	refused := writes("+34612550002", 0)
 	ready(refused)
 	look[bool](b, `{ const files = new DataTransfer(); for (const name of ["three.txt", "four.txt"]) files.items.add(new File([name], name, { type: "text/plain" })); document.querySelector("#f-file").files = files.files; true }`)

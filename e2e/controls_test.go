@@ -10,11 +10,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestControls checks every page and state, at four widths. A toast covers no control.
-// No word of a table or a button is broken. A picture does not enlarge its text. The
-// navigation and the title have the same count. On a phone, the bar marks More if the
-// page is listed there, and the button of a long form stays visible. On a touch screen,
-// each control has 44 pixels.
+// TestControls checks every page and state, at four widths. A toast covers no control. No
+// word of a table or a button is broken. The text in a picture is not larger than
+// designed. The navigation and the title have the same number. On a phone, the bar marks
+// More if the page is listed under More, and the button of a long form stays visible. On
+// a touch screen, each control has 44 pixels.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)
@@ -56,8 +56,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// wantSmallFound checks that the test would find a small control, and a control under a
-// toast.
+// wantSmallFound checks that the test finds a control that is too small, and a control
+// that a toast covers.
 func wantSmallFound(b *tab) {
 	b.t.Helper()
 	b.open("/sign-in")
@@ -90,7 +90,7 @@ func wantSmallFound(b *tab) {
 	}
 }
 
-// touch sets whether the screen is a touch screen.
+// touch says whether the screen is a touch screen.
 func (b *tab) touch(on bool) {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -99,12 +99,13 @@ func (b *tab) touch(on bool) {
 	}))
 }
 
-// controlsOf are the controls of a page. The size of a label counts for its control.
+// controlsOf lists the controls of a page. A control with a label has the size of the
+// label.
 const controlsOf = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")].filter((el) =>
 	el.checkVisibility({ visibilityProperty: true }) && !el.matches(".skip, .hidden, .hidden *, :disabled, [inert]") && el.getBoundingClientRect().width > 1)`
 
-// small lists the controls under 44 pixels. A link within a text may be as high as its
-// line.
+// small lists the controls that are smaller than 44 pixels. A link within a text may be
+// as high as its line.
 var small = fmt.Sprintf(`%s.filter((el) => !(el.matches("a, .quoting") && getComputedStyle(el).display.startsWith("inline") && [...el.parentElement.childNodes].some((n) => n.nodeType === 3 && n.data.trim())))
 	.flatMap((el) => {
 		const all = [el, ...el.labels ?? []].map((n) => n.getBoundingClientRect());
@@ -112,11 +113,11 @@ var small = fmt.Sprintf(`%s.filter((el) => !(el.matches("a, .quoting") && getCom
 		return width < 43.5 || height < 43.5 ? [Math.round(width) + " by " + Math.round(height) + ": " + el.outerHTML.slice(0, 160)] : [];
 	})`, controlsOf)
 
-// toasted lists the controls that a toast would cover.
+// toasted lists the controls that would be covered by a toast.
 var toasted = fmt.Sprintf(`{ if (!document.querySelector(".toast")) document.documentElement.classList.contains("js") ? toast("Something was done, and this says so.") : 0;
 	const over = [...document.querySelectorAll("#toasts")].map((el) => el.getBoundingClientRect());
 	%s.filter((el) => !el.closest("#toasts") && !el.closest("dialog")).filter((el) => { const r = el.getBoundingClientRect(), pane = el.closest(".scroll, .list-pane, .person-pane")?.getBoundingClientRect();
-		const top = Math.max(r.top, pane?.top ?? r.top), bottom = Math.min(r.bottom, pane?.bottom ?? r.bottom); // of what is not scrolled out of its part
+		const top = Math.max(r.top, pane?.top ?? r.top), bottom = Math.min(r.bottom, pane?.bottom ?? r.bottom); // the visible part of it
 		return top < bottom - 1 && over.some((t) => r.left < t.right - 1 && t.left < r.right - 1 && top < t.bottom - 1 && t.top < bottom - 1); }).map((el) => el.outerHTML.slice(0, 160)) }`, controlsOf)
 
 const (
@@ -139,17 +140,17 @@ const (
 	enlarged = `[...document.querySelectorAll(".chart > svg")].map((el) => [el, el.getScreenCTM().a]).filter(([, n]) => n > 1.02 || n < 0.75)
 		.map(([el, n]) => "a picture is " + n.toFixed(2) + " times its size: " + el.ariaLabel)`
 
-	// unmarked tells whether the bar of a phone marks the section of the page.
+	// unmarked reports whether the bar of a phone does not mark the section of the page.
 	unmarked = `{ const more = document.querySelector(".rail summary"), section = document.body.dataset.section;
 		!more || more.matches(".here") === ["sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).backgroundColor !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).backgroundColor) ? [] : ["the bar does not mark the page"] }`
 
-	// hiddenSave lists the forms that are longer than the window, begin in view, and do
-	// not show their button.
+	// hiddenSave lists forms whose button is not visible, although the form begins in
+	// view and is longer than the window.
 	hiddenSave = `[...document.querySelectorAll("main form")].filter((el) => { const r = el.getBoundingClientRect(), button = el.querySelector(".btn.main:not(.no-js)")?.getBoundingClientRect();
 		return el.method === "post" && r.height > innerHeight && r.top < innerHeight / 2 && button && (button.bottom > innerHeight || button.top < 0); }).map((el) => "the button is out of sight of " + el.outerHTML.slice(0, 160))`
 
-	// miscounted describes a difference between the counts in the title and the
-	// navigation.
+	// miscounted describes the difference between the numbers in the title and in the
+	// navigation, if there is one.
 	miscounted = `{ const rail = document.querySelector("#waiting b")?.textContent ?? "", title = document.title.match(/^\((\d+\+?)\) /)?.[1] ?? "";
 		!document.querySelector(".rail") || rail === title ? "" : "the rail counts " + (rail || "none") + ", the title is " + document.title }`
 )

@@ -27,11 +27,12 @@ var (
 	hangingRounds   = flag.Int("hanging-rounds", 1, "how often TestHangingEndpoints measures deliveries with and without endpoints that hang. Long run: -hanging-rounds 15 -parallel 1")
 )
 
-// delivers are the flags of servers that may post to the tests' endpoints, with short
-// pauses between tries.
+// delivers are the flags of a server that may post to the tests' endpoints. The pauses
+// between two attempts are short.
 var delivers = []string{"--webhook-allow", "127.0.0.0/8", "--webhook-schedule", "50ms,100ms,200ms,400ms,500ms,1s,1s,1s,1s,1s,1s,1s"}
 
-// onBothStores runs a test on an installation with SQLite, and on one with PostgreSQL.
+// onBothStores runs a test twice: on an installation with SQLite, and on one with
+// PostgreSQL.
 func onBothStores(t *testing.T, test func(*testing.T, deployment)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -49,14 +50,14 @@ func (d deployment) delivering(t testing.TB) *server {
 	return serve(t, d.dir, append([]string{"--database", d.database}, delivers...)...)
 }
 
-// webhook adds a webhook for new contacts.
+// webhook adds a webhook that gets the events of new contacts.
 func (s *server) webhook(t testing.TB, key, url string) (id string) {
 	t.Helper()
 	body := s.want(t, 201, key, "POST", "/webhooks", fmt.Sprintf(`{"url":"%s","types":["contact.created"]}`, url))
 	return decode[struct{ Data struct{ ID string } }](t, []byte(body)).Data.ID
 }
 
-// created returns the ids of the events of new contacts, in order.
+// created returns the ids of the events of new contacts, in the order of the feed.
 func (s *server) created(t testing.TB, key string) (ids []string) {
 	t.Helper()
 	for _, e := range s.events(t, key, "oldest") {
@@ -80,8 +81,8 @@ func (s *server) wantSettled(t testing.TB, key, webhook string) {
 	}
 }
 
-// create makes contacts in batches, over servers that may be killed. If arrived is not
-// nil, it pauses while too many events have not arrived.
+// create makes contacts in batches. The servers may be killed meanwhile. If arrived is
+// not nil, create pauses while too many events have not arrived yet.
 func (l *loadedFeed) create(first, n int, arrived func() int) {
 	const batch, ahead = 20, 500
 	for from := first; from < first+n; from += batch {
@@ -98,23 +99,23 @@ func (l *loadedFeed) create(first, n int, arrived func() int) {
 	}
 }
 
-// A sink is an endpoint that records which events it has accepted, and when.
+// A sink is an endpoint. It records which events it has accepted, and when.
 type sink struct {
 	url string
 
 	mu       sync.Mutex
 	rng      *rand.Rand // if it is not nil, three of ten attempts fail
-	flying   int        // attempts without a response
+	flying   int        // the number of attempts without a response
 	attempts int
 	tries    map[string]int // by event
 	accepted map[string][]acceptance
-	killed   []time.Time // when servers were killed
+	killed   []time.Time // the times at which servers were killed
 }
 
-// An acceptance is a response 204.
+// An acceptance is a response with status 204.
 type acceptance struct {
 	at     time.Time
-	killed int // how many servers had been killed
+	killed int // the number of servers that had been killed before
 }
 
 func newSink(t *testing.T) *sink {
@@ -156,23 +157,23 @@ func (s *sink) fly(n int) {
 	s.flying += n
 }
 
-// The ways in which a sink handles an attempt.
+// The results of an attempt at a sink.
 const (
 	accepts = iota
 	refuses
 	resets
 )
 
-// take decides how an attempt is handled, and after which pause. At the latest, the
-// sixth attempt of an event is accepted.
+// take returns the result of an attempt, and the pause before it. The sixth attempt of an
+// event is always accepted.
 func (s *sink) take(event string) (fault int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempts++
 	s.tries[event]++
 	if s.rng != nil && s.tries[event] < 6 {
-		// An attempt that hangs for longer than a server waits occupies a place for 15 s. So
-		// these are few, and only in campaigns. Most end sooner.
+		// A few attempts hang, but only in long runs: an attempt that hangs for longer
+		// than a server waits occupies a place for 15 s. Most other attempts end sooner.
 		if s.attempts%500 == 0 && *deliveryKills > 3 {
 			return resets, time.Minute
 		}
@@ -189,15 +190,15 @@ func (s *sink) take(event string) (fault int, pause time.Duration) {
 	return accepts, 0
 }
 
-// count is how many events were accepted.
+// count returns the number of accepted events.
 func (s *sink) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.accepted)
 }
 
-// wait waits until n events are accepted. The wait may be long, but not between two
-// events.
+// wait waits until n events are accepted. It may wait for long in all, but not between
+// one event and the next.
 func (s *sink) wait(t testing.TB, n int) {
 	t.Helper()
 	for have, since := s.count(), time.Now(); have < n; time.Sleep(5 * time.Millisecond) {
@@ -210,7 +211,7 @@ func (s *sink) wait(t testing.TB, n int) {
 	}
 }
 
-// kill kills a server, and waits until all its attempts have ended.
+// kill kills a server, and waits until all attempts of the server have ended.
 func (s *sink) kill(t testing.TB, p *server) {
 	t.Helper()
 	at := time.Now()
@@ -225,8 +226,8 @@ func (s *sink) kill(t testing.TB, p *server) {
 	s.killed = append(s.killed, at)
 }
 
-// want compares the accepted events with those of the feed, and counts events that came
-// twice. These are allowed only if a server was killed in between.
+// want compares the accepted events with the given events of the feed. It returns how
+// many events came twice. An event may come twice only if a server was killed in between.
 func (s *sink) want(t testing.TB, ids []string) (twice int) {
 	t.Helper()
 	s.mu.Lock()
@@ -263,8 +264,8 @@ func (s *sink) want(t testing.TB, ids []string) (twice int) {
 }
 
 // TestDeliveriesOfKilledServers: an endpoint fails three of ten attempts, and the server
-// is killed again and again. All events are accepted. An event may come twice only if
-// its attempt was running, or had just been answered, at a kill.
+// is killed again and again. All events are accepted in the end. An event may come twice
+// only if its attempt was running at a kill, or had been answered just before.
 func TestDeliveriesOfKilledServers(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) {
@@ -292,8 +293,9 @@ func TestDeliveriesOfKilledServers(t *testing.T) {
 	})
 }
 
-// TestDeliveriesOfNodes: one of three servers delivers, each event once. If it stops,
-// another one continues without repetition. If it is killed, another one continues soon.
+// TestDeliveriesOfNodes: one of three servers makes the deliveries, and each event
+// arrives once. If this server stops, another one goes on, and no event arrives twice. If
+// it is killed, another one goes on soon.
 func TestDeliveriesOfNodes(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -301,8 +303,8 @@ func TestDeliveriesOfNodes(t *testing.T) {
 	_, key := d.workspace(t)
 	l := &loadedFeed{t: t, key: key, nodes: []*server{d.delivering(t), d.delivering(t), d.delivering(t)}}
 	webhook := l.nodes[0].webhook(t, key, s.url)
-	// serving returns the server that makes the attempts. Servers that have made attempts
-	// before are stopped, so it is the only remaining one with attempts.
+	// serving returns the index of the server that makes the attempts. There is only one,
+	// because each server that made attempts before has been stopped.
 	serving := func() (n int) {
 		t.Helper()
 		waitFor(t, "one server that makes attempts", func() bool {
@@ -318,8 +320,8 @@ func TestDeliveriesOfNodes(t *testing.T) {
 		l.nodes[n] = next
 	}
 	half, few := *deliveredEvents/2, *deliveredEvents/10
-	// around lets end stop a server while it delivers half of the events. The last few
-	// events are written after that.
+	// around writes half of the events. While the server delivers them, around calls end
+	// to stop the server. The last few events are written after that.
 	around := func(first int, end func(n int)) (took time.Duration) {
 		t.Helper()
 		var writing sync.WaitGroup
@@ -352,7 +354,7 @@ func TestDeliveriesOfNodes(t *testing.T) {
 
 var attempted = regexp.MustCompile(`(?m)^parley_webhook_attempts_total\{.*\} [1-9]`)
 
-// hasDelivered tells whether the server has made an attempt.
+// hasDelivered reports whether the server has made an attempt.
 func (s *server) hasDelivered(t testing.TB) bool {
 	t.Helper()
 	return attempted.MatchString(s.metrics(t))
@@ -373,15 +375,15 @@ func (s *server) metrics(t testing.TB) string {
 	return string(text)
 }
 
-// A verified is a delivery, with the secrets that verify it.
+// A verified is a delivery with the secrets of the receivers that accept it.
 type verified struct {
 	ID string
 	By []int
 }
 
 // TestRotation: the independent npm package standardwebhooks verifies every delivery.
-// During a rotation, a receiver with the old secret accepts all deliveries, and so does
-// one with the new secret. In the end, the old secret no longer signs.
+// During a rotation, a receiver with the old secret and a receiver with the new secret
+// accept all deliveries. After the rotation, the old secret no longer signs.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "clients", "standardwebhooks", "receiver.mjs"))
@@ -427,13 +429,13 @@ func TestRotation(t *testing.T) {
 		rotate("{}")
 		writing.Wait()
 		arrived(n)
-		l.create(n, 20, nil) // these always come after the rotation
+		l.create(n, 20, nil) // these events always come after the rotation
 		n += 20
 		arrived(n)
 		all := deliveries(0)
 
-		// No event may be sent before the receiver knows the third secret. Otherwise the
-		// receiver would refuse it after the second secret has ended.
+		// No event may be sent before the receiver knows the third secret. When the
+		// second secret has ended, the receiver would refuse such an event.
 		rotate(`{"overlap_s":1}`)
 		waitFor(t, "the end of the old secret", func() bool {
 			l.create(n, 1, nil)
@@ -498,13 +500,13 @@ func ask(t testing.TB, method, url, body string) []byte {
 	return answer
 }
 
-// A crowd has endpoints that hang, and a good one.
+// A crowd has endpoints that hang and one good endpoint.
 type crowd struct {
 	mu      sync.Mutex
 	gate    chan struct{} // attempts hang until this is closed
 	hanging int
-	givenUp int             // how many attempts the server has given up
-	delays  []time.Duration // from an event to its arrival at the good endpoint
+	givenUp int             // the number of attempts that the server has given up
+	delays  []time.Duration // the times from an event until it arrives at the good endpoint
 }
 
 func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -539,21 +541,22 @@ func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.givenUp += n
 }
 
-// state returns how many attempts hang, and how many the good endpoint has received.
+// state returns the number of attempts that hang, and the number of events that the good
+// endpoint has received.
 func (c *crowd) state() (hanging, good int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hanging, len(c.delays)
 }
 
-// TestHangingEndpoints: 32 endpoints of two workspaces never answer, with as many
-// attempts as an endpoint may have. Meanwhile a good endpoint gets all events, about as
-// fast as alone.
+// TestHangingEndpoints: 32 endpoints of two workspaces never answer. Each of them has as
+// many attempts as an endpoint may have. Meanwhile a good endpoint gets all events, about
+// as fast as without the others.
 func TestHangingEndpoints(t *testing.T) {
 	t.Parallel()
 	const (
 		hanging = 32
-		atOnce  = 8 // attempts of an endpoint at a time
+		atOnce  = 8 // the number of attempts that an endpoint can have at a time
 		perTurn = 100
 		pace    = 10 * time.Millisecond
 	)
@@ -590,7 +593,7 @@ func TestHangingEndpoints(t *testing.T) {
 			t.Helper()
 			waitFor(t, "all events at the good endpoint", func() bool { _, n := c.state(); return n == written[0] })
 		}
-		// turn writes events at a steady rate, and returns how long they took to arrive.
+		// turn writes events at a steady rate. It returns the times until they arrived.
 		turn := func() []time.Duration {
 			t.Helper()
 			settled()

@@ -14,7 +14,7 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// demo starts parley demo and waits until it has printed everything.
+// demo starts parley demo, and waits until all its text is printed.
 func demo(t *testing.T, dir, lastWords string, args ...string) *process {
 	t.Helper()
 	p := launch(t, nil, append([]string{"demo", "--data", dir, "--listen", "127.0.0.1:0"}, args...)...)
@@ -39,12 +39,12 @@ func TestDemo(t *testing.T) {
 	}
 	messages := wantDemo(t, p, base, key)
 
-	// The lines can be pasted as they are.
+	// The lines can be pasted without a change.
 	lines := regexp.MustCompile(`(?m)^\s*curl .*$`).FindAllString(p.stdout.String(), -1)
 	if len(lines) != 4 {
 		t.Fatalf("%d curl lines, want 4:\n%s", len(lines), p.stdout.String())
 	}
-	for _, line := range lines[:2] { // they also work when there is a second channel
+	for _, line := range lines[:2] { // the lines also work when there is a second channel
 		if !strings.Contains(line, "channel_id") {
 			t.Errorf("this line names no channel: %s", line)
 		}
@@ -150,7 +150,8 @@ func TestDemo(t *testing.T) {
 		t.Errorf("opened again it has another key: %+v", again)
 	}
 
-	// The file of a release without conversations leads to the same key.
+	// A release without conversations has written a file with other fields. It leads to
+	// the same key.
 	text, err := json.Marshal(map[string]string{"workspace_id": workspace, "key": key})
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
@@ -163,7 +164,8 @@ func TestDemo(t *testing.T) {
 		t.Errorf("with an older demo.json: %+v; want the same key", again)
 	}
 
-	// Without the file, as after an interrupted first start, the demo is completed.
+	// Without the file, as after a first start that was interrupted, the next start
+	// completes the demo.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +175,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoPlace: the demo refuses a database that has workspaces but not the demo's. It
-// opens its own again after a workspace was added.
+// TestDemoPlace: the demo refuses a database that has workspaces but no demo workspace.
+// If a workspace was added beside the demo's, the demo still opens its own.
 func TestDemoPlace(t *testing.T) {
 	t.Parallel()
 	databases := map[string][]string{"sqlite": nil, "postgres": {"--database", pgtest.Database(t)}}
@@ -270,7 +272,8 @@ func read(t *testing.T, text string, into any) {
 	}
 }
 
-// paste runs a line like a person. On a machine without curl, it makes the same request.
+// paste runs a line as a person would. On a machine without curl, it makes the same
+// request itself.
 func paste(t *testing.T, line string) string {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err == nil && runtime.GOOS != "windows" {

@@ -15,8 +15,8 @@ import (
 	"parley/api/apitest"
 )
 
-// An inspector is an endpoint that compares requests with the API description. It
-// refuses the first try of every second event.
+// An inspector is an endpoint that compares each request with the API description. Of
+// every second event, it refuses the first try.
 type inspector struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ func newInspector(t *testing.T) *inspector {
 	return i
 }
 
-// got returns the types that it has accepted.
+// got returns the types of the events and pings that the inspector has accepted.
 func (i *inspector) got() (types []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -72,8 +72,8 @@ func (i *inspector) got() (types []string) {
 	return slices.Compact(types)
 }
 
-// TestDeliveriesFitTheDescription: a server's requests to an endpoint, for every kind of
-// event and for a ping, match the webhooks in the description.
+// TestDeliveriesFitTheDescription: the requests of a server to an endpoint match the
+// webhooks in the API description: for every kind of event, and for a ping.
 func TestDeliveriesFitTheDescription(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -114,7 +114,7 @@ func TestDeliveriesFitTheDescription(t *testing.T) {
 		t.Fatal(err, talks)
 	}
 	s.want(t, 200, key, "PUT", "/conversations/"+talks.Data[0].ID+"/assignee", `{"member":"grace@example.com"}`)
-	for n, number := range []string{"+12025550143", "+12025550004"} { // the second one fails
+	for n, number := range []string{"+12025550143", "+12025550004"} { // the send to the second number fails
 		status, body := s.call(t, key, "POST", "/conversations/outbound", fmt.Sprintf(
 			`{"to":{"phone":%q},"opt_in_confirmed":true,"template":{"name":"order_ready","language":"en_US","variables":["Ada","77"]}}`, number), "Idempotency-Key", fmt.Sprint(n))
 		if status != 201 {

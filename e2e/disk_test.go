@@ -29,8 +29,8 @@ import (
 
 const tmpfsSize, ballastSize = 12 << 20, 6 << 20
 
-// TestFullDisk: the disk fills up while eight clients write. They get 503, and reads
-// continue. All acknowledged writes are kept, and once there is space, writes succeed.
+// TestFullDisk: the disk fills up while eight clients write. They get 503, but reads go
+// on. All acknowledged writes are kept. Once there is space, writes succeed again.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestFullDisk(t *testing.T) {
 			t.Logf("not run, since mounting needs root (%v): file_size_limit stands in for it", err)
 			return
 		}
-		// A lazy unmount, because the server ends only after this.
+		// The unmount is lazy, because the server ends only after it.
 		t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
 		ballast := filepath.Join(small, "ballast")
 		if err := os.WriteFile(ballast, make([]byte, ballastSize), 0o600); err != nil {
@@ -72,8 +72,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestFailingDisk: faults that come and go under a running server. A file system can't
-// be remounted read-only while a server has open files on it, so strace simulates this.
+// TestFailingDisk: faults of the disk come and go while a server runs. strace simulates
+// them: a file system on which a server has open files can't be remounted read-only.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	for name, inject := range map[string]string{
@@ -98,8 +98,8 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// TestReadOnlyMount: a directory on a read-only file system is refused with one clear
-// line, and accepted once it is writable.
+// TestReadOnlyMount: the program refuses a directory on a read-only file system with one
+// clear line. It accepts the directory when it is writable.
 func TestReadOnlyMount(t *testing.T) {
 	t.Parallel()
 	mounted := t.TempDir()
@@ -160,7 +160,7 @@ func TestLockedDatabase(t *testing.T) {
 	f.recovers(t)
 }
 
-// A fault is a server with a fault, and the contacts that it has acknowledged.
+// A fault is a server whose disk has a fault, with the contacts that it has acknowledged.
 type fault struct {
 	dir, key string
 	s        *server
@@ -185,7 +185,7 @@ func (f *fault) restart(t *testing.T) {
 	f.c = f.s.client(t, f.key, 8)
 }
 
-// note makes a contact large, so that a small disk fills up soon.
+// note is a long text, so that contacts are large and a small disk fills up soon.
 var note = strings.Repeat("a long note ", 500)
 
 // create makes one contact.
@@ -203,7 +203,7 @@ func (f *fault) create(statuses ...int) (reply, error) {
 	return r, err
 }
 
-// write lets clients create this many contacts each.
+// write runs clients. Each of them creates this many contacts.
 func (f *fault) write(t *testing.T, clients, each int) {
 	t.Helper()
 	together(clients, func(int) {
@@ -216,8 +216,8 @@ func (f *fault) write(t *testing.T, clients, each int) {
 	})
 }
 
-// refused lets eight clients write until each has got this many 503 responses. Meanwhile
-// it reads.
+// refused runs eight clients that write, until each has got this many responses with 503.
+// Meanwhile it reads.
 func (f *fault) refused(t *testing.T, times int) {
 	t.Helper()
 	together(8, func(int) {
@@ -249,8 +249,8 @@ func (f *fault) refused(t *testing.T, times int) {
 	}
 }
 
-// recovers waits until a write succeeds without a restart. Then it checks that all
-// acknowledged contacts exist, also after a kill.
+// recovers waits until a write succeeds, without a restart. Then it checks that all
+// acknowledged contacts exist, before and after a kill.
 func (f *fault) recovers(t *testing.T) {
 	t.Helper()
 	waitFor(t, "a write to be taken", func() bool {
@@ -269,7 +269,7 @@ func (f *fault) recovers(t *testing.T) {
 	wantSound(t, f.dir)
 }
 
-// all checks that every acknowledged contact exists, and no refused one.
+// all checks that every acknowledged contact exists, and that no refused contact exists.
 func (f *fault) all(t *testing.T) {
 	t.Helper()
 	there := map[string]bool{}
@@ -283,8 +283,8 @@ func (f *fault) all(t *testing.T) {
 	}
 }
 
-// TestMediaOnAFullDisk: on a full disk, an upload is refused and leaves nothing. Once
-// there is space, it is stored.
+// TestMediaOnAFullDisk: on a full disk, an upload is refused, and nothing of it stays.
+// Once there is space, the upload succeeds.
 func TestMediaOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := t.TempDir()
@@ -331,9 +331,9 @@ func TestMediaOnAFullDisk(t *testing.T) {
 
 var fullDiskFiles = flag.Int("full-disk-files", 0, "how many files TestInboundMediaOnAFullDisk has people send; it takes half a minute or more")
 
-// TestInboundMediaOnAFullDisk: while the disk is full, people send files, and members
-// upload files. No message is lost, and no part of a file counts as the whole file. Once
-// there is room, all files arrive.
+// TestInboundMediaOnAFullDisk: while the disk is full, people send files and members
+// upload files. No message is lost, and no part of a file is taken for the whole file.
+// Once there is space, all files arrive.
 func TestInboundMediaOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if *fullDiskFiles == 0 {
@@ -359,7 +359,7 @@ func TestInboundMediaOnAFullDisk(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a disk of this many KiB, to which all users may write.
+// smallDisk mounts a disk of this many KiB. All users may write to it.
 func smallDisk(t *testing.T, size int) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley-small-")
@@ -374,7 +374,7 @@ func smallDisk(t *testing.T, size int) (dir string) {
 	return dir
 }
 
-// A fullDisk is an installation with its files, or its database, on a small disk.
+// A fullDisk is an installation that has its files, or its database, on a small disk.
 type fullDisk struct {
 	deployment
 	small   string
@@ -399,7 +399,7 @@ func (f fullDisk) crash(t *testing.T) {
 	t.Error("the database's log finds room")
 }
 
-// starts starts the database again, if it has not restarted by itself.
+// starts starts the database again, unless it has restarted by itself.
 func (f fullDisk) starts(t *testing.T) {
 	t.Helper()
 	alone := true
@@ -428,7 +428,7 @@ func (f fullDisk) test(t *testing.T) {
 	w.connect(t, w.server)
 	c := w.server.client(t, w.key, 24)
 
-	// There is room for some of the files first, and later for none.
+	// At first there is space for some of the files, later for none.
 	ballast := filepath.Join(f.small, "ballast")
 	fills := func(leave int64) {
 		t.Helper()
@@ -441,7 +441,7 @@ func (f fullDisk) test(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		_, _ = file.Write(make([]byte, max(0, int64(room.Bavail)*room.Bsize-leave))) // the last part may not fit
+		_, _ = file.Write(make([]byte, max(0, int64(room.Bavail)*room.Bsize-leave))) // the disk may have no space for the last part
 	}
 	fills(int64(*fullDiskFiles) * 40 << 10)
 	content := func(i int) []byte {
@@ -470,7 +470,7 @@ func (f fullDisk) test(t *testing.T) {
 				upload(i)
 			}
 			if i == *fullDiskFiles/2 {
-				fills(200 << 10) // room for messages, but not for files
+				fills(200 << 10) // space for messages, but not for files
 				if f.crashes {
 					f.crash(t)
 				}

@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// trace attaches strace to the server's threads, including later ones. It returns a
-// function that detaches strace and returns its log. The server runs on meanwhile.
+// trace attaches strace to the threads of the server, and to threads that begin later.
+// The server runs on. The returned function detaches strace, and returns what strace has
+// logged.
 func (s *server) trace(t *testing.T, args ...string) (detach func() string) {
 	t.Helper()
 	if _, err := exec.LookPath("strace"); err != nil {
@@ -54,10 +55,10 @@ func (s *server) trace(t *testing.T, args ...string) (detach func() string) {
 
 var syncCall = regexp.MustCompile(`\bf(data)?sync\(`)
 
-// TestAcknowledgedIsSynced: a response leaves only after its write is on the disk. A
-// kill can't show this, because the kernel keeps the writes of a killed process. Each of
-// many creates in a row needs its own sync, and a request that changes nothing needs
-// none.
+// TestAcknowledgedIsSynced: a response is sent only when its write is on the disk. A test
+// with a kill can't show this, because the kernel keeps the writes of a killed process.
+// Many creates, one after the other, need a sync each. A request that changes nothing
+// needs no sync.
 func TestAcknowledgedIsSynced(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -83,7 +84,8 @@ func TestAcknowledgedIsSynced(t *testing.T) {
 		}
 		return detach()
 	}
-	// The log is copied into the database now and then. This may happen during the test.
+	// From time to time, the log is copied into the database. This may happen during the
+	// test.
 	log := quiet()
 	if syncCall.MatchString(log) {
 		log = quiet()

@@ -4,52 +4,52 @@
 //
 //	e2e_test.go      building the binary, starting and stopping it, calling it
 //	scripts_test.go  the commands of testdata/*.txtar, one script for each command
-//	serve_test.go    one server a directory, draining, keys that change under way
-//	storage_test.go  the data directory, the secret key, a database of the future
+//	serve_test.go    one server for each directory, draining, keys that change while they are in use
+//	storage_test.go  the data directory, the secret key, the database of a later release
 //	demo_test.go     the demo, and the curl lines that it prints
 //	readme_test.go   the examples of README.md and docs/
 //	mcp_test.go      assistants, over stdio and HTTP
 //	receivers_test.go the programs of docs/receivers.md: receivers of webhooks, a reader of the feed
-//	described_test.go deliveries to webhooks, held to the API description
-//	settings_test.go requests under way while a workspace changes
-//	attempts_test.go sends in doubt, settled by two nodes at once
+//	described_test.go deliveries to webhooks, compared with the API description
+//	settings_test.go requests that are running while a workspace changes
+//	attempts_test.go sends in doubt that two nodes settle at the same time
 //	nodes_test.go    many servers on one PostgreSQL database
 //	migrate_test.go  an installation moved from SQLite to PostgreSQL
 //	events_test.go   the feed of events: the command, expiry, a restore
 //	browser_test.go  a browser for the console's pages
 //	screenshots_test.go every page of the console, and pictures of them
 //	pages_test.go    the console's script in a browser: on a page that the test makes, and on the demo's
-//	story_test.go    the main job of the console, with and without script, and by keys
-//	talk_story_test.go a team that answers a customer, with and without script, and by keys
-//	composer_test.go drafts, files and windows that close, while somebody answers
+//	story_test.go    the main job of the console, with and without script, and with keys only
+//	talk_story_test.go a team that replies to a customer, with and without script, and with keys only
+//	composer_test.go the form of a reply: drafts, files, a window that closes
 //	controls_test.go controls, words, pictures and counts of every page, at four widths
 //	thread_test.go   a template, files, Enter and a colleague in a conversation, with and without a script
 //	beside_test.go   the person beside a thread, at all widths
 //	lead_test.go     a template, four files and an attribute in a conversation: mouse, keys, no script
-//	place_test.go    the place in the list of the inbox
-//	notify_test.go   the notifications of the console, its title
-//	takeover_test.go a click on what a colleague has just changed
-//	played_test.go   what half an hour of play found: a phone, a slash, scripts of two directions
+//	place_test.go    the scroll position in the list of the inbox
+//	notify_test.go   the notifications of the console, and its title
+//	takeover_test.go a click on a button that a colleague has just changed
+//	played_test.go   faults that were found by trying the console: on a phone, with a slash, with scripts of two directions
 //	signin_test.go   sessions of several servers, guessed passwords, proxies, plain hosts
 //	states_test.go   every page and state of the console
-//	access_test.go   whether everybody can use them: axe, large text, forced colours
-//	hostile_test.go  texts that would be markup or scripts, and what other sites try
-//	visitor_test.go  teams and their browsers without a script
+//	access_test.go   pages that everybody can use: axe, large text, forced colours
+//	hostile_test.go  texts that could be taken for markup or scripts, and attacks by other sites
+//	visitor_test.go  teams and their browsers, which run no script
 //
 // and long tests, whose length a flag sets:
 //
-//	client_test.go       a client for load: connections, walks, figures
-//	generated_test.go    clients generated from the API description, and linters of it
+//	client_test.go       a client for many requests, and reading their responses
+//	generated_test.go    clients that are generated from the API description, and linters of the description
 //	legislators_test.go  the main job on real input
 //	streams_test.go      streams whose clients read slowly, or whose keys are revoked
 //	erasure_test.go      deleted people in deliveries to webhooks
 //	eventsource_test.go  a stream of events that is cut again and again
 //	deliveries_test.go   deliveries: servers that are killed, endpoints that fail or hang, rotation
-//	together_test.go     members at the same conversations; forms that are sent twice or cut
+//	together_test.go     members who act on the same conversations; forms that are sent twice or cut off
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes
 //	fault_test.go        sends that are broken at every step
-//	fault_other_test.go  the same where there are no signals
+//	fault_other_test.go  what other tests need of fault_test.go, for systems without signals
 //	answer_test.go       the reply policy on two nodes, and processes killed while they answer
 //	send_test.go         many calls with the same keys, and with the same people
 //	fuzz_test.go         requests made from the API description, then damaged
@@ -58,20 +58,20 @@
 //	stopped_test.go      a node that is stopped under load, beside two that run
 //	outage_test.go       a PostgreSQL that stops under load
 //	failover_test.go     a standby that takes over and lacks the last commits
-//	upgrade_test.go      servers of the release before, replaced one by one under load
-//	durable_test.go      the syncs behind an answer, counted
+//	upgrade_test.go      servers of the previous release that are replaced one by one under load
+//	durable_test.go      the number of disk syncs before a response
 //	media_test.go        files: hostile ones in a browser, large ones, memory
 //	mediakill_test.go    files that a process fetches and deletes while it is killed
 //	memory_test.go       requests that use much memory, and how long others wait
 //	attack_test.go       a neighbour of a workspace that attacks the server
 //	bodies_test.go       bodies that are announced and not sent, or that stop
-//	neighbours_test.go   batches and single requests together, revocations, slow clients
+//	neighbours_test.go   batches beside single requests, revocations, slow clients
 //	proxies_test.go      the samples for nginx and Caddy in front of a server
 //	slowbase_test.go     webhooks while the database is away, slow, or has lost commits
 //	start_test.go        from start to ready
 //	speed_test.go        the speed of sends and templates
 //	audience_test.go     tabs of the console that show what customers write
-//	feedspeed_test.go    what the feed, streams and webhooks cost
+//	feedspeed_test.go    the cost of the feed, streams and webhooks
 package e2e_test
 
 import (
@@ -94,8 +94,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for something that normally takes a moment, because
-// the machine may be busy.
+// patience is the longest time that a test waits for something. Normally this takes a
+// moment, but the machine may be busy.
 const patience = 30 * time.Second
 
 // binary is the program under test.
@@ -113,7 +113,7 @@ func testMain(m *testing.M) int {
 	if file := os.Getenv(bareEnv); file != "" {
 		return bareMain(file)
 	}
-	flag.Parse() // prints the help for -h before a directory is made that would be left behind
+	flag.Parse() // with -h, it prints the help and exits: no directory may have been made before
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
 		panic(err)
@@ -134,8 +134,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// environment returns the caller's environment without parley's variables, and with
-// more.
+// environment returns the caller's environment without parley's variables, and with the
+// given ones.
 func environment(more ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -173,7 +173,8 @@ func runProgram(t testing.TB, program string, env []string, args ...string) resu
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// must runs a command with --json, which must succeed, and returns the printed object.
+// must runs a command with --json. The command must succeed; must returns the printed
+// object.
 func must(t testing.TB, dir string, args ...string) map[string]any {
 	t.Helper()
 	r := parley(t, nil, append(args, "--data", dir, "--json")...)
@@ -203,7 +204,7 @@ type process struct {
 	exited         chan struct{} // closed when it has ended
 }
 
-// launch starts a command. It is killed at the end of the test if it still runs.
+// launch starts a command. If it still runs at the end of the test, it is killed.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	return launchProgram(t, binary, env, args...)
@@ -224,7 +225,7 @@ func launchProgram(t testing.TB, program string, env []string, args ...string) *
 	return p
 }
 
-// kill ends the process like a power cut, and waits until it is gone.
+// kill ends the process at once, like a power cut, and waits until it has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.exited
@@ -243,7 +244,7 @@ func (p *process) signal(t testing.TB, s os.Signal) {
 	}
 }
 
-// wait returns the exit code once the process has ended.
+// wait waits until the process has ended, and returns its exit code.
 func (p *process) wait(t testing.TB) int {
 	t.Helper()
 	select {
@@ -325,8 +326,8 @@ func (s *server) status(t testing.TB, path string) int {
 	return answer.StatusCode
 }
 
-// call makes a request of the API. path is relative to /v1. If body is "", there is no
-// body. header has names and values in turn.
+// call makes a request of the API. path is relative to /v1. If body is "", the request
+// has no body. header is a list in which each name is followed by its value.
 func (s *server) call(t testing.TB, key, method, path, body string, header ...string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+"/v1"+path, strings.NewReader(body))
@@ -349,7 +350,7 @@ func (s *server) call(t testing.TB, key, method, path, body string, header ...st
 	return response.StatusCode, string(b)
 }
 
-// want makes a request whose response must have a status, and returns the body.
+// want makes a request. The response must have the status; want returns its body.
 func (s *server) want(t testing.TB, status int, key, method, path, body string) string {
 	t.Helper()
 	got, answer := s.call(t, key, method, path, body)
@@ -359,7 +360,7 @@ func (s *server) want(t testing.TB, status int, key, method, path, body string) 
 	return answer
 }
 
-// waitFor tries until ok is true.
+// waitFor calls ok again and again until it returns true.
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for stop := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -369,7 +370,7 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// A buffer is written by a process while the test reads it.
+// A buffer can be read by the test while a process writes to it.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

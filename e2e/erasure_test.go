@@ -30,7 +30,7 @@ import (
 
 var forgotten = flag.Int("forgotten", 12, "how many contacts TestErasureOfDeliveries deletes. Long run: -forgotten 1000")
 
-// traceOf matches text that only one person has: words, and numbers.
+// traceOf matches words and numbers that only one person's data has.
 var traceOf = regexp.MustCompile(`(external|email|newname|name|note|crm|plan|text|remark)-of-person-\d{5}|4930\d{6}7`)
 
 func tracesIn(texts ...[]byte) map[string]bool {
@@ -43,16 +43,16 @@ func tracesIn(texts ...[]byte) map[string]bool {
 	return found
 }
 
-// An echo is an endpoint whose errors repeat the request. It refuses every second
-// request, so it never fails for long. It can also hold requests back.
+// An echo is an endpoint whose errors repeat the request. It refuses only every second
+// request, so the webhook does not fail for long. It can also hold requests back.
 type echo struct {
 	*httptest.Server
 	mu    sync.Mutex
 	tries int
 	later []echoed // requests after the contacts were deleted
-	over  int64    // attempts that begin after this second must not have traces; 0: the contacts are not deleted yet
+	over  int64    // no attempt that begins after this second may have traces; 0: the contacts are not deleted yet
 	gate  chan struct{}
-	held  int // requests with traces that are held back
+	held  int // the number of requests with traces that are held back
 }
 
 type echoed struct {
@@ -76,7 +76,7 @@ func newEcho(t *testing.T) *echo {
 		e.tries++
 		refuse, gate := e.tries%2 == 0, e.gate
 		if e.over != 0 {
-			refuse = e.tries%5 == 0 // so that the probes of a failing endpoint do not take minutes
+			refuse = e.tries%5 == 0 // otherwise the probes of a failing endpoint would take minutes
 			e.later = append(e.later, echoed{began, r.Header.Get("Webhook-Id"), traces})
 		}
 		if gate != nil && len(traces) > 0 {
@@ -96,7 +96,7 @@ func newEcho(t *testing.T) *echo {
 	return e
 }
 
-// hold holds back requests with traces until the returned function is called.
+// hold holds back all requests with traces. The returned function releases them.
 func (e *echo) hold() (release func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,8 +116,8 @@ func (e *echo) look(at func()) {
 	at()
 }
 
-// A dump is the content of every table: for SQLite as an operator reads it, for
-// PostgreSQL as its wire protocol has it. So nothing is in another encoding.
+// A dump is the content of every table in plain encoding: from SQLite as an operator
+// reads it, from PostgreSQL as its wire protocol sends it.
 func (d deployment) dump(t *testing.T) map[string][]byte {
 	t.Helper()
 	tables := map[string][]byte{}
@@ -188,9 +188,10 @@ func sqliteRows(t *testing.T, db *sql.DB, query string) (list [][]byte) {
 	return list
 }
 
-// TestErasureOfDeliveries: an endpoint repeats people's data in its errors, and the
-// errors are stored. Once the people are deleted, no table has data of them, no later
-// attempt sends any, and the response to an attempt that was running is not stored.
+// TestErasureOfDeliveries: an endpoint repeats the data of people in its errors, and the
+// errors are stored. Then the people are deleted. After that, no table has their data,
+// and no attempt sends it. An attempt may have been running at the deletion: its response
+// is not stored.
 func TestErasureOfDeliveries(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -203,7 +204,7 @@ func TestErasureOfDeliveries(t *testing.T) {
 
 func erasureOfDeliveries(t *testing.T, d deployment) {
 	t.Helper()
-	var in []string // the tables that have it
+	var in []string // flags that name the database
 	ws, key := "", ""
 	if d.database == "" {
 		ws, key = newWorkspace(t, d.dir)
@@ -260,13 +261,13 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	var all, responses map[string]bool
 	waitFor(t, "what the endpoint answers, stored", func() bool {
 		all, responses = known(d.dump(t))
-		return len(responses) > count // eight or nine for each person
+		return len(responses) > count // each person has eight or nine responses
 	})
 	if len(all) < 9*count {
 		t.Fatalf("only %d traces of %d people are stored", len(all), count)
 	}
 
-	// Attempts are running while the people are deleted.
+	// The people are deleted while attempts are running.
 	release := endpoint.hold()
 	defer release()
 	for n := range min(count, 8) {
@@ -308,7 +309,7 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 	}
 	nothingLeft("right after the deletion")
 
-	// Later attempts.
+	// Attempts are made after the deletion.
 	waitFor(t, "all deliveries to settle", func() bool {
 		page := decode[struct{ Data []struct{ Status string } }](t, c.must(t, 200, "GET", "/webhooks/"+webhook+"/deliveries?status=pending&limit=1", ""))
 		feed := decode[struct{ Data struct{ Cursor string } }](t, c.must(t, 200, "GET", "/webhooks/"+webhook, "")).Data.Cursor
@@ -383,9 +384,9 @@ func merged(a, b map[string]bool) map[string]bool {
 	return a
 }
 
-// TestErasureOfSends: an endpoint repeats the addresses of sends in doubt. Once the
-// people are deleted, no table has an address: neither of people whose contact existed,
-// nor of those who got a contact later.
+// TestErasureOfSends: an endpoint repeats the addresses of sends in doubt. Then the
+// people are deleted. After that, no table has their addresses. This holds for people who
+// had a contact before the send, and for people who got one later.
 func TestErasureOfSends(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -437,8 +438,9 @@ func TestErasureOfSends(t *testing.T) {
 	}
 }
 
-// TestErasedMessagesAreKeyed: of a deleted person's message, only a hash is kept, with a
-// key that is not in the database. The sandbox says that such a message is dropped.
+// TestErasedMessagesAreKeyed: of the message of a deleted person, only a hash is kept.
+// The key of the hash is not in the database. If the message comes again, the sandbox
+// says that it is dropped.
 func TestErasedMessagesAreKeyed(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {

@@ -21,8 +21,8 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// TestEventsTail: the command prints events that a server stores meanwhile, and ends
-// cleanly at an interrupt.
+// TestEventsTail: while the command runs, a server stores events, and the command prints
+// them. An interrupt ends the command cleanly.
 func TestEventsTail(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -82,7 +82,7 @@ type feedPage struct {
 	More   bool
 }
 
-// events reads the feed from a place to its end.
+// events reads the feed from a cursor to its end.
 func (s *server) events(t testing.TB, key, cursor string) (all []feedEvent) {
 	t.Helper()
 	for more := true; more; {
@@ -100,7 +100,7 @@ var (
 	eventKills  = flag.Int("event-kills", 2, "how often TestFeedUnderLoad kills a server; see -event-writes")
 )
 
-// A loadedFeed is shared by the servers, writers and followers of TestFeedUnderLoad.
+// A loadedFeed is the feed of TestFeedUnderLoad, with its servers, writers and followers.
 type loadedFeed struct {
 	t     *testing.T
 	key   string
@@ -108,7 +108,7 @@ type loadedFeed struct {
 	nodes []*server
 }
 
-// url returns the address of a server, another one for each n.
+// url returns the address of one of the servers. With each n, it is another server.
 func (l *loadedFeed) url(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,7 @@ func (l *loadedFeed) call(n int, method, path, body string) (status int, answer 
 		if l.t.Context().Err() != nil {
 			return 0, nil
 		}
-		time.Sleep(10 * time.Millisecond) // it is being restarted
+		time.Sleep(10 * time.Millisecond) // the server is just being restarted
 	}
 }
 
@@ -158,7 +158,7 @@ func (l *loadedFeed) write(writer, writes int) {
 	}
 }
 
-// A follower rebuilds the contacts from the feed.
+// A follower follows the feed, and makes its own copy of the contacts from the events.
 type follower struct {
 	ids      []string
 	contacts map[string]string
@@ -174,7 +174,7 @@ func (f *follower) take(e feedEvent) {
 	}
 }
 
-// follow reads the feed, as pages or as a stream, up to the last event.
+// follow reads the feed up to the event with the id last: as pages, or as a stream.
 func (l *loadedFeed) follow(n int, last string) *follower {
 	f, cursor := &follower{contacts: map[string]string{}}, "oldest"
 	if n%2 == 0 {
@@ -230,8 +230,9 @@ func (l *loadedFeed) follow(n int, last string) *follower {
 	return f
 }
 
-// TestFeedUnderLoad: while 64 writers write and servers are killed, 8 followers get each
-// change once and in order, and rebuild the contacts from the changes.
+// TestFeedUnderLoad: 64 writers write, and servers are killed. Meanwhile 8 followers get
+// each change once and in order. In the end, each follower's copy of the contacts is
+// right.
 func TestFeedUnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, followers = 64, 8
@@ -285,7 +286,7 @@ func TestFeedUnderLoad(t *testing.T) {
 				if answer := l.nodes[0].want(t, 200, l.key, "GET", "/contacts/"+id, ""); answer != `{"data":`+data+`}` {
 					t.Errorf("follower %d has the contact %s, the list %s", n, data, answer)
 				}
-				if n > 0 { // one follower is compared completely, the others by their numbers of events
+				if n > 0 { // only the first follower is compared completely, the others by the number of events
 					break
 				}
 			}
@@ -310,8 +311,8 @@ func TestFeedUnderLoad(t *testing.T) {
 	})
 }
 
-// TestEventRetention: events expire, numbers continue after a restart, a restored
-// database refuses cursors of its future, and a cursor is still valid after a migration.
+// TestEventRetention: events expire. Numbers go on after a restart. A restored database
+// refuses cursors that are newer than its data. A cursor stays valid after a migration.
 func TestEventRetention(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -333,7 +334,7 @@ func TestEventRetention(t *testing.T) {
 	}
 	write("a")
 	early := s.events(t, key, "oldest")
-	// A copy of the present state is restored after further changes.
+	// The present state is copied. Further changes follow, and then the copy is restored.
 	s.stop(t)
 	backup := t.TempDir()
 	if err := os.CopyFS(filepath.Join(backup, "data"), os.DirFS(dir)); err != nil {
@@ -350,7 +351,7 @@ func TestEventRetention(t *testing.T) {
 	if got := reason(future[0].ID); got != "history" {
 		t.Errorf("a cursor of the future: %s", got)
 	}
-	write("c") // its event gets the same number
+	write("c") // its event gets a number that was used before the restore
 	if got := reason(future[0].ID); got != "history" {
 		t.Errorf("a cursor whose number was given again: %s", got)
 	}
@@ -374,7 +375,7 @@ func TestEventRetention(t *testing.T) {
 	}
 	s.stop(t)
 
-	// The migrated database accepts the cursors, and numbers continue.
+	// The migrated database accepts the cursors, and its numbers go on.
 	database := pgtest.Database(t)
 	if r := parley(t, nil, "migrate", "--from", "sqlite:"+dir, "--to", database, "--data", dir); r.code != 0 {
 		t.Fatal(r.stderr)
@@ -397,8 +398,8 @@ var (
 	eventIdle    = flag.Duration("event-idle", 0, "how long the streams of TestIdleStreams have no events; see -event-streams")
 )
 
-// TestIdleStreams: streams use little memory, also one whose client hardly reads. All
-// end within a second after the server is told to stop.
+// TestIdleStreams: streams use little memory, even a stream whose client hardly reads.
+// When the server is told to stop, all streams end within a second.
 func TestIdleStreams(t *testing.T) {
 	t.Parallel()
 	const ofKey = 16
@@ -410,7 +411,7 @@ func TestIdleStreams(t *testing.T) {
 		s.want(t, 201, key, "POST", "/contacts", fmt.Sprintf(`{"external_id":"%d","note":"%s"}`, n, note))
 	}
 	before := s.metric(t, "process_resident_memory_bytes")
-	s.stream(t, key, "") // its client does not read
+	s.stream(t, key, "") // the client of this stream does not read
 	var idle []*http.Response
 	for n := range *eventStreams {
 		if n%ofKey == 0 {
@@ -447,7 +448,7 @@ func TestIdleStreams(t *testing.T) {
 	}
 	begun := time.Now()
 	s.stop(t)
-	if took := time.Since(begun); took > 8*time.Second { // a second for the streams, the rest for the checkpoint and for a busy machine
+	if took := time.Since(begun); took > 8*time.Second { // one second for the streams, the rest for the checkpoint and for a busy machine
 		t.Errorf("the server stopped after %v", took)
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 var streamCuts = flag.Int("stream-cuts", 8, "how often TestEventSource cuts its stream. Long run: -stream-cuts 50")
 
-// A cutter forwards connections to a server, and cuts some: the first one before its
-// first event, the others at any byte.
+// A cutter forwards connections to a server, and cuts some of them: the first connection
+// before its first event, the others after any byte.
 type cutter struct {
 	address string
 	server  atomic.Pointer[string] // HOST:PORT
@@ -55,7 +55,7 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 	defer client.Close()
 	server, err := new(net.Dialer).DialContext(t.Context(), "tcp", *c.server.Load())
 	if err != nil {
-		return // it is being restarted
+		return // the server is just being restarted
 	}
 	defer server.Close()
 	go func() {
@@ -68,10 +68,10 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 	b := make([]byte, 4096)
 	for {
 		n, err := server.Read(b)
-		part := bytes.Replace(b[:n], []byte("retry: 2000"), []byte("retry: 0020"), 1) // shortens the client's pauses for this test
+		part := bytes.Replace(b[:n], []byte("retry: 2000"), []byte("retry: 0020"), 1) // for this test, the client pauses for a shorter time
 		cut := false
 		if first := bytes.Index(part, []byte("\"}\n\nid: ")); c.cuts.Load() == 0 && first > 0 {
-			part, cut = part[:first+4], true // after the block with the cursor
+			part, cut = part[:first+4], true // cut after the block with the cursor
 		} else if left -= n; left < 0 && c.cuts.Load() < c.most {
 			part, cut = part[:max(0, n+left)], true
 		}
@@ -85,9 +85,9 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 	}
 }
 
-// TestEventSource follows a stream with the independent npm package eventsource. Its
-// connection is cut again and again, and the server restarts. Each event arrives once,
-// in order.
+// TestEventSource follows a stream with the independent npm package eventsource. The
+// connection of the package is cut again and again, and the server restarts. Each event
+// arrives once, and in order.
 func TestEventSource(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"node", "npm"} {

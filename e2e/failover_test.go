@@ -15,9 +15,9 @@ import (
 
 var failoverLost = flag.Duration("failover-lost", 500*time.Millisecond, "of how long the standby of TestFailover lacks the commits when it takes over. Long run: -failover-lost 3s")
 
-// TestFailover: a standby that lacks the last commits takes over, under a running
-// server. Deliveries that the standby has as delivered are not repeated. All events that
-// it has are delivered, and also those that are written afterwards.
+// TestFailover: while a server runs, a standby takes over that lacks the last commits. If
+// the standby has a delivery as done, the delivery is not repeated. All events that the
+// standby has are delivered, and so are all later events.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	const batch = 20
@@ -65,7 +65,7 @@ func TestFailover(t *testing.T) {
 	write(3 * batch)
 	waitFor(t, "the standby to follow", func() bool { return len(numbers(fed)) == written })
 
-	exec(`ALTER SYSTEM SET primary_conninfo = ''`) // from now on it does not replicate
+	exec(`ALTER SYSTEM SET primary_conninfo = ''`) // from now on, the standby does not replicate
 	exec(`SELECT pg_reload_conf()`)
 	waitFor(t, "the standby to be cut off", func() bool { return len(numbers(`SELECT 1::bigint FROM pg_stat_wal_receiver`)) == 0 })
 	for began := time.Now(); time.Since(began) < *failoverLost || written < 20*batch; {
@@ -77,7 +77,7 @@ func TestFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(`SELECT pg_promote(true, 60)`)
-	known := map[int64]bool{} // events to be delivered
+	known := map[int64]bool{} // the events that must be delivered
 	for _, seq := range numbers(`SELECT seq FROM deliveries WHERE status = 'delivered'`) {
 		known[seq] = true
 	}

@@ -37,15 +37,15 @@ var faults = flag.Int("faults", 1, "how often TestSendOnce breaks a send at each
 // A sendFault says at which step a send is broken, and how.
 type sendFault struct {
 	point  string // the step (see node.at)
-	how    string // kill; gone (the database can't answer); lost (it has answered, but the answer is lost); stop (paused beyond the lease)
-	suffix string // of the number: it selects what the sandbox does
-	before string // another action while the provider has the message: delete, unassign
-	sent   int    // how many messages the provider must have accepted in the end
-	reply  bool   // a free message with a file
+	how    string // kill; gone: the database can't answer any more; lost: the database has done its work, but its answer is lost; stop: the process pauses for longer than its lease
+	suffix string // the last digits of the number, which select what the sandbox does
+	before string // another member's action while the provider has the message: delete, unassign
+	sent   int    // the number of messages that the provider must have accepted in the end
+	reply  bool   // the send is a reply with a file
 }
 
-// The steps of a send, from the outside in. Each is broken in every way that makes sense
-// for it.
+// sendFaults has the steps of a send, from the outside in. Each step is broken in every
+// way that makes sense for it.
 var sendFaults = []sendFault{
 	{point: "planned", how: "kill", sent: 1},
 	{point: "in-claim", how: "kill", sent: 1},
@@ -82,10 +82,10 @@ var sendFaults = []sendFault{
 	{point: "in-in_doubt", how: "kill", suffix: "0003", sent: 1, reply: true},
 }
 
-// TestSendOnce breaks sends at every step, each in its own process, and repeats the call
-// on another node until the key has an answer. However a send was broken, the provider
-// has accepted the message once, and never twice. The key is answered, free, or in doubt
-// with a way out. Once given, an answer stays the same.
+// TestSendOnce breaks sends at every step, each in its own process. Then it repeats the
+// call on another node until the key has an answer. Whatever was broken, the provider has
+// accepted the message once, never twice. In the end the key has an answer, or is free,
+// or is in doubt and a person can settle it. An answer never changes.
 func TestSendOnce(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, in deployment) {
@@ -102,7 +102,7 @@ func sendsOnce(t *testing.T, in deployment) {
 	trials, doubts := 0, 0
 	for round := range *faults {
 		for i, f := range sendFaults {
-			if in.database != "" && !f.reply && *faults == 1 { // the steps are the same as with SQLite
+			if in.database != "" && !f.reply && *faults == 1 { // in a short run, PostgreSQL gets only the replies: the steps are the same as with SQLite
 				continue
 			}
 			call := faultCall{
@@ -131,13 +131,13 @@ func orText(s, fallback string) string {
 	return s
 }
 
-// try breaks one send and repeats it until it is settled. It tells whether a person had
-// to settle it.
+// try breaks one send, and repeats it until it is settled. It returns whether a person
+// had to settle it.
 func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call faultCall) (released bool) {
 	t.Helper()
 	ctx := t.Context()
 	p := n.principal(t, ws)
-	if f.before == "delete" || f.reply { // so that the contact exists before the send
+	if f.before == "delete" || f.reply { // the contact must exist before the send
 		in := provider.InboundMessage{ExternalID: call.Key, Number: call.Number, Text: "Hello", At: 1}
 		if f.reply {
 			in.At = desk.TimeOf(time.Now())
@@ -178,7 +178,7 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 	}
 
 	answer, released := n.settle(t, p, f, call)
-	if f.how == "stop" { // the process goes on when the key was answered long ago: it must not send
+	if f.how == "stop" { // the process goes on long after the key got its answer: it must not send
 		child.resume(t)
 		child.wait(t)
 	}
@@ -198,8 +198,9 @@ func (n *node) try(t *testing.T, ws desk.ID, channel desk.ID, f sendFault, call 
 	return released
 }
 
-// settle repeats the call until it is answered, like a client. If the outcome stays
-// unknown, it releases the attempt, like a person who has asked the provider.
+// settle repeats the call until it gets an answer, as a client would. If the outcome
+// stays unknown, settle releases the attempt, as a person would who has asked the
+// provider.
 func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCall) (body []byte, released bool) {
 	t.Helper()
 	doubtful := time.Time{}
@@ -225,8 +226,8 @@ func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCal
 				t.Fatalf("release: %v", err)
 			}
 			released = true
-		case e.Type == desk.Unavailable: // nothing was sent; the client is told to try again
-		case e.Type == desk.SendInProgress: // its process is dead, or will not go on in time
+		case e.Type == desk.Unavailable: // nothing was sent, and the client is told to try again
+		case e.Type == desk.SendInProgress: // the attempt's process is dead, or does not go on in time
 			n.lapse(t, p, call.Key)
 		case e.Type == desk.ProviderRejected || e.Type == desk.ProviderUnavailable:
 			if f.sent == 0 {
@@ -241,7 +242,7 @@ func (n *node) settle(t *testing.T, p desk.Principal, f sendFault, call faultCal
 	return nil, false
 }
 
-// lapse ends the lease of a key's attempt, and lets the sweeper find it.
+// lapse ends the lease of the attempt with a key, so that the sweeper finds the attempt.
 func (n *node) lapse(t *testing.T, p desk.Principal, key string) {
 	t.Helper()
 	at, err := n.store.AttemptOfKey(t.Context(), p.Workspace(), key)
@@ -260,8 +261,8 @@ func (n *node) lapse(t *testing.T, p desk.Principal, key string) {
 	}
 }
 
-// wantRows checks that there is one contact, one open conversation and one message of
-// the send. If the contact was deleted meanwhile, there must be nothing.
+// wantRows checks that the send has left one contact, one open conversation and one
+// message. If the contact was deleted meanwhile, none of them may exist.
 func (n *node) wantRows(t *testing.T, p desk.Principal, f sendFault, call faultCall, answer []byte) {
 	t.Helper()
 	ctx := t.Context()
@@ -306,12 +307,12 @@ func (n *node) wantRows(t *testing.T, p desk.Principal, f sendFault, call faultC
 	}
 }
 
-// A faultCall is the call that a broken process makes. The process gets it through its
+// A faultCall is the call that a broken process makes. The process gets it from its
 // environment.
 type faultCall struct {
 	Dir, Key, Number, Assignee string
 	Conversation, File         string // for a reply
-	Hears                      string // the step at which a process is killed that receives a message and answers automatically
+	Hears                      string // set for a process that receives a message and answers automatically: the step at which it is killed
 	Fault                      int
 }
 
@@ -332,19 +333,19 @@ func (n *node) send(ctx context.Context, p desk.Principal, call faultCall) (app.
 		r.Assignee = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(call.Assignee)}
 	}
 	answer, err := n.app.Send(ctx, p, r, n.app.NewID())
-	if desk.IsType(err, desk.InvalidRequest) && call.Assignee != "" { // the key is free, and the call now finds that the assignee was removed
+	if desk.IsType(err, desk.InvalidRequest) && call.Assignee != "" { // the key is free, and the repeated call finds that the assignee was removed
 		call.Assignee = ""
 		return n.send(ctx, p, call)
 	}
 	return answer, err
 }
 
-// A node is an App on the directory, like another process.
+// A node is an App on the installation's directory. It stands for another process.
 type node struct {
 	app   *app.App
 	store nodeStore
 	*brokenProvider
-	counting atomic.Pointer[countingProvider] // replaces the provider, if it is set
+	counting atomic.Pointer[countingProvider] // if it is set, it is used instead of the provider
 	dir      string
 
 	fault sendFault
@@ -399,7 +400,7 @@ func newNode(dir string, f sendFault) (*node, error) {
 	return n, nil
 }
 
-// A node is its own provider, so that a test can put another in its place.
+// A node is its own provider, so that a test can replace it by another one.
 
 func (n *node) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 	if c := n.counting.Load(); c != nil {
@@ -418,7 +419,7 @@ func (n *node) operator(t *testing.T, ws desk.ID) desk.Principal {
 	return p
 }
 
-// workspace makes the records that the sends need, and stores their ids for the other
+// workspace makes the records that the sends need. It stores their ids for the other
 // processes.
 func (n *node) workspace(t *testing.T) (ws, channel desk.ID) {
 	t.Helper()
@@ -463,8 +464,8 @@ func (n *node) authenticate() (desk.Principal, error) {
 	return n.app.Access.Authenticate(context.Background(), string(key))
 }
 
-// at breaks the process when it reaches the fault's step. It may return an error, which
-// the store must return.
+// at is called at each step of a send. At the step of the fault, it breaks the process.
+// If it returns an error, the store must return this error.
 func (n *node) at(point string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -500,7 +501,7 @@ func (n *node) at(point string) error {
 
 var errGone = desk.Errorf(desk.Unavailable, "the database is gone")
 
-// A brokenStore reports every step of a send to its node.
+// A brokenStore is a store that tells its node every step of a send.
 type brokenStore struct {
 	nodeStore
 	n *node
@@ -511,7 +512,7 @@ func (s *brokenStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*des
 	return book, errors.Join(err, s.n.at("planned"))
 }
 
-// The plan of a reply reads Windows.
+// Windows is read by the plan of a reply, so it is a step.
 func (s *brokenStore) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (map[desk.WindowRef]desk.Window, error) {
 	windows, err := s.nodeStore.Windows(ctx, ws, refs)
 	return windows, errors.Join(err, s.n.at("planned"))
@@ -533,7 +534,7 @@ func (s *brokenStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) err
 	return err
 }
 
-// A watchedTx finds out which step of a send a transaction is.
+// A watchedTx is a transaction. It finds out which step of a send the transaction is.
 type watchedTx struct {
 	store.Tx
 	step string
@@ -547,7 +548,7 @@ func (tx *watchedTx) PutAttempt(at *desk.Attempt) error {
 	return tx.Tx.PutAttempt(at)
 }
 
-// Upload receives the file of a reply.
+// Upload takes the file of a reply.
 func (p *brokenProvider) Upload(ctx context.Context, at provider.Access, kind, name string, size int64, content io.Reader) (string, error) {
 	ref, err := p.Sandbox.Upload(ctx, at, kind, name, size, content)
 	_ = p.n.at("uploading")
@@ -559,7 +560,8 @@ func (tx *watchedTx) PutAutoReply(j desk.AutoReplyJob) error {
 	return tx.Tx.PutAutoReply(j)
 }
 
-// A brokenProvider writes down which messages the sandbox accepts, before it returns.
+// A brokenProvider records which messages the sandbox accepts. It does so before it
+// returns.
 type brokenProvider struct {
 	*sandbox.Sandbox
 	n *node
@@ -580,8 +582,8 @@ func (p *brokenProvider) Send(ctx context.Context, d provider.Dispatch) (provide
 	if err := errors.Join(writeErr, log.Close()); err != nil {
 		panic(err)
 	}
-	// A real provider reports statuses of accepted messages even if our process is dead.
-	// So the statuses in the receipt are stored separately.
+	// A real provider reports the statuses of an accepted message even if our process is
+	// dead. Therefore the statuses of the receipt are stored separately.
 	kept := p.n.store.InTx(ctx, d.Workspace, func(tx store.Tx) error {
 		for _, later := range r.Later {
 			due := tx.Now() + desk.Time(later.Wait.Milliseconds())
@@ -607,7 +609,7 @@ func (p *brokenProvider) Send(ctx context.Context, d provider.Dispatch) (provide
 	return r, err
 }
 
-// meanwhile performs another member's action while the provider has the message.
+// meanwhile does what another member does while the provider has the message.
 func (p *brokenProvider) meanwhile(ctx context.Context, d provider.Dispatch) {
 	principal, err := p.n.authenticate()
 	if err != nil {
@@ -628,7 +630,7 @@ func (p *brokenProvider) meanwhile(ctx context.Context, d provider.Dispatch) {
 	}
 }
 
-// takenOf counts the messages to a number that the provider accepted.
+// takenOf returns how many messages to a number the provider has accepted.
 func takenOf(t testing.TB, dir, number string) (count int) {
 	t.Helper()
 	log, err := os.Open(filepath.Join(dir, "taken"))
@@ -647,7 +649,8 @@ func takenOf(t testing.TB, dir, number string) (count int) {
 	return count
 }
 
-// startFault starts this test binary again, to make the call and break.
+// startFault starts this test binary again, as the process that makes the call and
+// breaks.
 func startFault(t *testing.T, call faultCall) *process {
 	t.Helper()
 	text, err := json.Marshal(call)
@@ -657,11 +660,12 @@ func startFault(t *testing.T, call faultCall) *process {
 	return launchProgram(t, os.Args[0], []string{faultEnv + "=" + string(text)})
 }
 
-// stopped is how long a process is stopped at least: longer than the time that it may
-// have between its claim and the first byte.
+// stopped is the least time for which a process is stopped. It is longer than the time
+// that the process may take from its claim to the first byte.
 const stopped = 200 * time.Millisecond
 
-// waitStopped waits until the process has stopped itself, and then for the time stopped.
+// waitStopped waits until the process has stopped itself. Then it waits for the time
+// stopped.
 func (p *process) waitStopped(t *testing.T) {
 	t.Helper()
 	stat := fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)
@@ -705,7 +709,7 @@ func faultMain(text string) int {
 	go func() {
 		defer close(ran)
 		if n.fault.how == "stop" {
-			<-ctx.Done() // otherwise the process might be stopped within a transaction, which blocks all others
+			<-ctx.Done() // otherwise the process might be stopped within a transaction, and block all others
 		}
 		work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
 		n.app.Close()

@@ -23,11 +23,11 @@ import (
 
 var feedSpeed = flag.Int("feed-speed", 3000, "among how many events TestFeedSpeed measures what the feed, streams and webhooks cost; from 100,000 on it also judges. Long run: -feed-speed 1000000 -speed 3s -timeout 60m")
 
-// judgesSpeed tells whether TestFeedSpeed checks speeds. Then no other test may run at
-// the same time.
+// judgesSpeed reports whether TestFeedSpeed checks speeds. If it does, no other test may
+// run at the same time.
 func judgesSpeed() bool { return *feedSpeed >= 100_000 }
 
-// speedRounds is how often the measurements of TestFeedSpeed alternate.
+// speedRounds is the number of rounds. In each round, TestFeedSpeed measures both tasks.
 func speedRounds() int {
 	if judgesSpeed() {
 		return 9
@@ -35,9 +35,9 @@ func speedRounds() int {
 	return 1
 }
 
-// TestFeedSpeed compares, turn by turn, the cost of the feed, its streams and its
-// webhooks with a similar task. With few events it only checks the results, because
-// machines differ.
+// TestFeedSpeed measures the cost of the feed, its streams and its webhooks. In turn with
+// each of them, it measures a similar task, and compares the two. With few events it only
+// checks the results, because machines differ.
 func TestFeedSpeed(t *testing.T) {
 	if !judgesSpeed() {
 		t.Parallel()
@@ -54,7 +54,7 @@ func TestFeedSpeed(t *testing.T) {
 	})
 }
 
-// ratio logs the rates of two alternating tasks, and checks the bound of the median of
+// ratio logs the rates of two tasks that were measured in turn. It checks the median of
 // their ratios.
 func ratio(t *testing.T, what, beside string, rates, others []float64, least float64) {
 	t.Helper()
@@ -68,8 +68,8 @@ func ratio(t *testing.T, what, beside string, rates, others []float64, least flo
 	}
 }
 
-// makeEvents stores n events of contacts, in batches, with one event of an attribute
-// among them.
+// makeEvents stores n events of contacts, in batches. Among them is one event of an
+// attribute.
 func makeEvents(t *testing.T, c *client, n int) {
 	t.Helper()
 	const batch = 1000
@@ -144,7 +144,7 @@ func pageSpeed(t *testing.T, key string, start func() *server) {
 	var all []time.Duration
 	var feed, list []float64
 	turn := *feedSpeed/size/speedRounds() + 1
-	listPages(turn) // warms the caches of both
+	listPages(turn) // fills the caches of both tasks
 	for more {
 		took := feedPages(turn)
 		beside := listPages(len(took))
@@ -180,8 +180,8 @@ func pageSpeed(t *testing.T, key string, start func() *server) {
 	s.stop(t)
 }
 
-// deliverySpeed delivers events to a receiver that answers at once, and compares this
-// with a bare loop that posts the same bodies. It uses the events of pageSpeed.
+// deliverySpeed measures deliveries to a receiver that answers at once. It compares them
+// with a bare loop that posts the same bodies. The events are those of pageSpeed.
 func deliverySpeed(t *testing.T, key string, s *server) {
 	const connections = 8
 	c, sink := s.client(t, key, connections), startBare(t, nil)
@@ -263,7 +263,7 @@ func deliverySpeed(t *testing.T, key string, s *server) {
 	ratio(t, "deliveries", "a bare loop", delivered, bare, 0.1)
 }
 
-// signAndPost does the least work that delivering an event needs.
+// signAndPost does only the work without which no event can be delivered.
 func signAndPost(h *http.Client, to string, secret []byte, id string, body []byte) error {
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, secret)
@@ -285,8 +285,8 @@ func signAndPost(h *http.Client, to string, secret []byte, id string, body []byt
 	return err
 }
 
-// createSpeed creates contacts in two workspaces of two servers. One workspace has a
-// stream and a webhook that match no event.
+// createSpeed creates contacts in two workspaces, each on its own server. One of the
+// workspaces has a stream and a webhook, which match none of the events.
 func createSpeed(t *testing.T, dir string, flags []string) {
 	const writers = 64
 	var clients [2]*client

@@ -24,7 +24,7 @@ import (
 
 var fuzzRequests = flag.Int("fuzz-requests", 3000, "how many requests TestFuzz makes from the API description, then damages and sends. Long run: -fuzz-requests 100000")
 
-// TestFuzz sends requests that are made from the API description to a running server.
+// TestFuzz makes requests from the API description, and sends them to a running server.
 // Most of them are damaged. The description must allow every response.
 func TestFuzz(t *testing.T) {
 	t.Parallel()
@@ -76,14 +76,14 @@ func TestFuzz(t *testing.T) {
 				continue
 			}
 			if response.StatusCode == http.StatusRequestHeaderFieldsTooLarge && len(requestText(method, target, header, nil)) > 32<<10 {
-				continue // net/http answers by itself, and closes the connection
+				continue // the response comes from net/http itself, which closes the connection
 			}
 			if response.StatusCode == http.StatusBadRequest && !sendable(header) {
-				continue // the same
+				continue // this response also comes from net/http
 			}
 			if err := document.Check(request, body, response.StatusCode, response.Header, answer); err != nil {
 				fail(err, fmt.Sprintf("%s %v\n%s", response.Status, response.Header, answer))
-			} else if response.StatusCode >= 500 && !providerFailed(answer) { // the description allows it, but it is never right here
+			} else if response.StatusCode >= 500 && !providerFailed(answer) { // the description allows such a status, but here it is always wrong
 				fail(errors.New("the server failed"), fmt.Sprintf("%s %v\n%s", response.Status, response.Header, answer))
 			} else if response.StatusCode < 300 {
 				learn(m, answer)
@@ -96,17 +96,16 @@ func TestFuzz(t *testing.T) {
 	wantSound(t, dir)
 }
 
-// providerFailed tells whether a response reports a failure of the simulated provider:
-// it refuses some numbers temporarily, and loses the answers for others.
+// providerFailed reports whether a response is about a failure of the simulated provider:
+// the provider refuses some numbers temporarily, and loses its answers for others.
 func providerFailed(answer []byte) bool {
 	return bytes.Contains(answer, []byte(`"type":"provider_unavailable"`)) || bytes.Contains(answer, []byte(`"type":"send_outcome_unknown"`))
 }
 
-// tail returns the end of a text.
+// tail returns the last n bytes of a text.
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 
-// learn passes the values in a response to the Mutator, because they exist on the
-// server.
+// learn passes the values in a response to the Mutator. These values exist on the server.
 func learn(m *apitest.Mutator, answer []byte) {
 	var value any
 	if json.Unmarshal(answer, &value) == nil {
@@ -114,7 +113,7 @@ func learn(m *apitest.Mutator, answer []byte) {
 	}
 }
 
-// learned are the members whose values the Mutator can reuse under the same name.
+// learned has the names of JSON members whose values the Mutator may use again.
 var learned = []string{"id", "key", "external_id", "email", "phone", "value", "channel_id", "contact_id"}
 
 func learnValue(m *apitest.Mutator, value any) {
@@ -146,8 +145,8 @@ func learnValue(m *apitest.Mutator, value any) {
 	}
 }
 
-// A line is a raw connection. A request is sent exactly as it was made, even if
-// net/http's client would refuse or change it.
+// A line is a connection without a client. It sends a request byte for byte, even if the
+// client of net/http would refuse or change it.
 type line struct {
 	address string
 	conn    net.Conn
@@ -177,8 +176,8 @@ func (l *line) ask(method, target string, header http.Header, body []byte) (requ
 	if err := l.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, nil, nil, err
 	}
-	// The server may answer before it has read a large body. Then it closes the
-	// connection.
+	// The server may answer before it has read the whole of a large body. Then it closes
+	// the connection.
 	_, writeErr := l.conn.Write(requestText(method, target, header, body))
 	response, err = http.ReadResponse(l.answers, request)
 	if err != nil {
@@ -211,8 +210,8 @@ func requestText(method, target string, header http.Header, body []byte) []byte 
 	return b.Bytes()
 }
 
-// sendable tells whether HTTP allows the values of a header: tabs are the only control
-// characters in them.
+// sendable reports whether HTTP allows the values of a header: the only control character
+// that a value may have is the tab.
 func sendable(header http.Header) bool {
 	for _, values := range header {
 		for _, v := range values {

@@ -15,11 +15,11 @@ const generatedTemplate = `{"name": "order_ready", "language": "en_US", "status"
 
 var alsoOgen = flag.Bool("ogen", false, "let TestGeneratedClients also generate a client with ogen, which takes longest, and use it")
 
-// TestGeneratedClients generates clients from the server's API description, with
-// independent generators. Programs do the main job with them: create an attribute, write
+// TestGeneratedClients makes clients from the server's API description, with independent
+// generators. Programs use these clients for the main job: create an attribute, write
 // contacts alone and in a batch, list, and send a template. The program in TypeScript
-// checks every response with schemas that orval makes. Spectral and Redocly find no
-// error.
+// checks every response with schemas that orval makes. Spectral and Redocly find no error
+// in the description.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -36,7 +36,7 @@ func TestGeneratedClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// prepare copies a program's source and puts the description beside it.
+	// prepare copies the source of a program. It puts the description beside the copy.
 	prepare := func(t *testing.T, name string) (run func(t *testing.T, program string, args ...string) string) {
 		t.Helper()
 		work := filepath.Join(t.TempDir(), name)
@@ -71,7 +71,7 @@ func TestGeneratedClients(t *testing.T) {
 	t.Run("ogen", func(t *testing.T) {
 		t.Parallel()
 		if !*alsoOgen {
-			return // compiling takes minutes
+			return // the compilation takes minutes
 		}
 		run := prepare(t, "ogen")
 		said := run(t, "go", "tool", "ogen", "--target", "generated", "--package", "generated", "openapi.json")

@@ -21,8 +21,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// hostile are texts that people and providers may write. Their elements have the class
-// evil, and their scripts set window.evil.
+// hostile has texts that people and providers may write. If a page does not show such a
+// text as text, the page gets elements with the class evil, or a script sets window.evil.
 var hostile = []string{
 	`<script class=evil>window.evil=1</script>`,
 	`</script><script class=evil>window.evil=1</script>`,
@@ -76,7 +76,7 @@ var hostile = []string{
 	`__proto__ constructor [object Object] %00 %3Cb%3E`,
 }
 
-// A plainClient is a member's browser without script. It does not follow redirects.
+// A plainClient is a member's browser that runs no script. It does not follow redirects.
 type plainClient struct {
 	t      testing.TB
 	url    string
@@ -141,8 +141,8 @@ func (c *plainClient) do(method, path string, header http.Header, pairs []string
 	return plainAnswer{answer.StatusCode, answer.Header.Get("Location"), string(body)}
 }
 
-// isText lists the faults of a page that shows hostile texts: texts that are not shown
-// as written, and elements that became part of the page.
+// isText finds the faults of a page that should show hostile texts: a text that is not
+// shown as it was written, and an element of a text that has become a part of the page.
 const isText = `((texts) => {
 	const plain = (text) => text.replace(/\s+/g, " ").trim(), wrong = [];
 	const all = plain([document.title, document.body.textContent, ...[...document.querySelectorAll("input, textarea")].map((el) => el.value)].join(" "));
@@ -169,7 +169,7 @@ func (b *tab) wantText(texts ...string) {
 	}
 }
 
-// TestHostileTexts: pages show everything that people write as text.
+// TestHostileTexts: whatever people write, pages show it as text.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -226,7 +226,7 @@ func TestHostileTexts(t *testing.T) {
 		done(c.post("/templates/"+channel+"/new", "source", string(template)), 303, "a template")
 	}
 
-	// Saved replies, and a policy with hostile members and texts.
+	// Saved replies with hostile texts, and a policy whose members and texts are hostile.
 	for i, text := range hostile {
 		done(c.post("/settings/snippets/new", "shortcut", fmt.Sprintf("s%d", i), "text", strings.ReplaceAll(text, "{", "(")), 303, "a saved reply")
 	}
@@ -237,8 +237,8 @@ func TestHostileTexts(t *testing.T) {
 	done(c.post("/settings/policy", "part", "replies", "seen", seen("replies"), "away", hostile[2], "queued", hostile[3]+hostile[5], "every_hours", "12"), 303, "texts")
 	done(c.post("/settings/policy", "part", "hours", "seen", seen("hours"), "open", "hours", "time_zone", hostile[3]), 422, "a time zone")
 
-	// Messages, which arrive while their page is open. Marks for bold and the like are not
-	// shown.
+	// Messages arrive while their page is open. The page does not show the marks for bold
+	// and the like.
 	marks := regexp.MustCompile("[*_~`]\\w").MatchString
 	writes := func(i int) {
 		done(c.post("/settings/channels/"+channel+"/customer", "from", "+12025550199", "name", hostile[2], "text", hostile[i]), 303, "a message")
@@ -246,7 +246,7 @@ func TestHostileTexts(t *testing.T) {
 	writes(0)
 	b.open("/inbox?view=unassigned")
 	b.open(look[string](b, "document.querySelector('[data-row]').href"))
-	for half := range 2 { // as many as a page shows
+	for half := range 2 { // half of them at a time, because a page shows no more
 		texts := hostile[half*len(hostile)/2:][:len(hostile)/2]
 		for i := range texts {
 			writes(half*len(hostile)/2 + i)
@@ -261,7 +261,7 @@ func TestHostileTexts(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.wantText(slices.DeleteFunc(slices.Clone(hostile[len(hostile)/2:]), marks)...)
 
-	// Notes, and files, of members with hostile names.
+	// Notes and files are from members with hostile names.
 	thread := look[string](b, "location.pathname")
 	for i := 0; i < len(hostile); i += inOne {
 		var names []string
@@ -299,7 +299,7 @@ func TestHostileTexts(t *testing.T) {
 		b.wantText(texts...)
 	}
 
-	// One page for each text: a contact in a workspace with this name.
+	// Each text gets a page: a contact with this name, in a workspace with this name.
 	elements := 0
 	for i, text := range hostile {
 		done(c.post("/settings", "name", text, "country", "US"), 303, "a workspace")
@@ -331,7 +331,7 @@ func TestHostileTexts(t *testing.T) {
 	answer.Store("")
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(http.StatusInternalServerError) // responses are only stored for failed deliveries
+		w.WriteHeader(http.StatusInternalServerError) // a response is only stored if the delivery failed
 		_, _ = io.WriteString(w, answer.Load().(string))
 	}))
 	defer receiver.Close()
@@ -350,7 +350,7 @@ func TestHostileTexts(t *testing.T) {
 	b.open(look[string](b, "document.querySelector('tbody [data-row]').href"))
 	b.wantText(hostile[len(hostile)-inOne:]...)
 
-	// The text that a member types, in the preview of a template.
+	// The preview of a template shows the text that a member types.
 	done(c.post("/templates/"+channel+"/new", "source", `{"name":"hello","language":"en","status":"APPROVED","category":"UTILITY","components":[{"type":"BODY","text":"Hello {{1}}, how are you?"}]}`), 303, "a template")
 	b.open("/send?contact=" + contacts[2] + "&channel=" + channel + "&template=hello/en")
 	for _, text := range []string{hostile[2], hostile[0], hostile[24], hostile[5]} {
@@ -366,7 +366,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// watch makes each page record violations of its policy.
+// watch makes each page record the violations of its Content-Security-Policy.
 func (b *tab) watch() {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -377,7 +377,7 @@ func (b *tab) watch() {
 	}))
 }
 
-// nexts returns targets on other sites, and targets that are not pages.
+// nexts returns addresses on other sites, and addresses that are not pages.
 func nexts(host string) []string {
 	return []string{
 		"//evil.example", "///evil.example", "////evil.example/inbox", `/\evil.example`, `\\evil.example`, `/\/evil.example`, "https://evil.example", "https:evil.example",
@@ -388,8 +388,8 @@ func nexts(host string) []string {
 	}
 }
 
-// TestOtherSites: other sites can neither act for a member nor embed the pages, and a
-// sign-in does not lead to other sites.
+// TestOtherSites: another site can neither do anything in the name of a member nor embed
+// the pages. A sign-in does not lead to another site.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -413,7 +413,7 @@ func TestOtherSites(t *testing.T) {
 		}
 	}
 
-	// Requests with the headers of other sites.
+	// Requests with the headers that browsers send for other sites.
 	var headers []http.Header
 	for _, site := range []string{"cross-site", "same-site", "Cross-Site", "cross-origin", "x"} {
 		headers = append(headers, http.Header{"Sec-Fetch-Site": {site}}, http.Header{"Sec-Fetch-Site": {site}, "Origin": {"http://" + host}})
@@ -445,8 +445,8 @@ func TestOtherSites(t *testing.T) {
 	}
 	same("actions")
 
-	// Pages of other sites. One of them has the same host, so the browser sends the cookie
-	// with its requests.
+	// The pages of other sites. One of the sites has the same host, so the browser sends
+	// the cookie with requests of its pages.
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		if r.URL.Path == "/strict" {
@@ -492,7 +492,7 @@ func TestOtherSites(t *testing.T) {
 		})
 	}
 
-	// The page to which a sign-in leads.
+	// The address to which a sign-in leads.
 	list := nexts(host)
 	for _, next := range list {
 		if a := c.get("/sign-in?next=" + url.QueryEscape(next)); a.status != 303 || a.location != "/inbox" {

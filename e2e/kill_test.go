@@ -12,25 +12,25 @@ import (
 
 var kills = flag.Int("kills", 3, "how often TestKill kills the server during writes. Long run: -kills 50")
 
-// A set is a few contacts that one writer writes in one request. The note of each is the
-// number of the write. A set of one contact is written without a batch.
+// A set is a few contacts that one writer writes together, in one request. The number of
+// the write is the note of each contact. A set of one contact is written without a batch.
 type set struct {
-	name        string // of its first contact, and so on: NAME.0, NAME.1, …
+	name        string // of its first contact: the contacts have the external ids NAME.0, NAME.1 and so on
 	size        int
-	acked, sent int    // the numbers of the last acknowledged and the last sent write
-	id          string // of the contact of a set of one
+	acked, sent int    // the number of the last acknowledged write, and of the last write that was sent
+	id          string // the id of the contact, if the set has only one
 }
 
-// TestKill kills the server while 32 writers use it, starts it again on the same
-// directory, and checks its acknowledgements. A note must be that of the last
-// acknowledged write, or of the write that was running at the kill. All contacts of a
-// set must have the same note.
+// TestKill kills the server while 32 writers use it. It starts the server again on the
+// same directory, and checks that it has kept what it acknowledged. A note must be from
+// the last acknowledged write, or from the write that was running at the kill. All
+// contacts of a set must have the same note.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	const (
 		writers = 32
 		atOnce  = 20 // the size of a batch
-		newSets = 8  // how many sets each writer begins between two kills
+		newSets = 8  // the number of sets that each writer begins between two kills
 	)
 	dir := newDir(t)
 	_, key := newWorkspace(t, dir)
@@ -50,8 +50,8 @@ func TestKill(t *testing.T) {
 			}
 		}
 
-		// The server is killed after this many responses, at any point of its work for the
-		// next one.
+		// The server is killed after this many responses. At this moment it may be
+		// anywhere in its work for the next response.
 		c := s.client(t, key, writers)
 		due, after := make(chan struct{}), int32(1+rng.IntN(2000))
 		go func() {
@@ -73,7 +73,7 @@ func TestKill(t *testing.T) {
 				r, err := one.write(c, rng)
 				if err != nil {
 					select {
-					case <-due: // the server is dead
+					case <-due: // the kill is due, so the error is expected
 					default:
 						t.Errorf("kill %d: before it was killed: %v", kill, err)
 					}
@@ -92,7 +92,7 @@ func TestKill(t *testing.T) {
 		<-s.exited
 		total += int(acked.Load())
 
-		if rng.IntN(2) == 0 { // the next start is killed too, somewhere in its recovery
+		if rng.IntN(2) == 0 { // the next start is killed as well, at some moment of its recovery
 			p := launch(t, nil, "serve", "--data", dir, "--listen", "127.0.0.1:0")
 			<-time.After(time.Duration(rng.IntN(60)) * time.Millisecond)
 			p.kill()
@@ -138,8 +138,8 @@ func (s *set) row(i int) string {
 	return fmt.Sprintf(`{"external_id":"%s.%d","email":"%s.%d@example.com","note":"%d"}`, s.name, i, s.name, i, s.sent)
 }
 
-// check compares the set with the notes on the server ("": no contact), and continues
-// from them.
+// check compares the set with the notes on the server; the note "" means that there is no
+// contact. The set then goes on from the stored notes.
 func (s *set) check(notes map[string]string) error {
 	note := notes[s.name+".0"]
 	for i := range s.size {

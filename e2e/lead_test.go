@@ -15,9 +15,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestLead: a team's lead sends a template and four files and changes an attribute of
-// the person, without leaving the thread. This is done with the mouse and with keys
-// only; without script, it needs other pages in between.
+// TestLead: the lead of a team sends a template and four files, and changes an attribute
+// of the person. With the mouse and with keys only, this is possible without leaving the
+// thread. Without script, it needs other pages.
 func TestLead(t *testing.T) {
 	t.Parallel()
 	withEachHand(t, lead)
@@ -42,7 +42,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		}
 	}
 
-	// A template, found by a word in its text.
+	// A template is found by a word in its text.
 	const template = `#templates a[href*="template=appointment_reminder%2Fen_US"]`
 	if plain {
 		h.follow("#foot-do [data-panel]")
@@ -55,7 +55,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		}
 		h.push("#foot-do [data-panel]")
 		b.wait(`document.activeElement.id === "f-words"`)
-		b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl))) // if the shortcut comes late, its key is also typed
+		b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl))) // if the shortcut comes too late, its key is typed into the field as text
 		b.press("appointment")
 		b.wait(fmt.Sprintf(`document.querySelector(%q)?.innerText.includes("{{") === false && document.querySelectorAll("#templates a").length < 4`, template))
 		if keys {
@@ -80,7 +80,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 	b.wait(`document.querySelector("#thread")?.innerText.includes("Friday")`)
 	here("after the template")
 
-	// Four files, of which the first has the text.
+	// Four files are sent, the first one with the text.
 	dir := t.TempDir()
 	var files []string
 	for _, name := range []string{"one.txt", "two.txt", "three.txt", "four.txt"} {
@@ -89,7 +89,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 			t.Fatal(err)
 		}
 	}
-	if plain { // one at a time
+	if plain { // one file at a time
 		for i, file := range files {
 			if i == 0 {
 				h.write("#f-reply", "Here they are")
@@ -111,7 +111,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		here("with files chosen")
 		look[bool](b, "window.before = true")
 		h.push("#reply-do .main")
-		for left := 3; left >= 0; left-- { // each is sent as its own message
+		for left := 3; left >= 0; left-- { // each file is sent as its own message
 			b.wait(fmt.Sprintf(`!window.before || document.querySelectorAll("#files li:not(:has(.error))").length <= %d`, left))
 		}
 		b.wait("!window.before && document.readyState === 'complete'")
@@ -125,7 +125,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 	}
 	here("after the files")
 
-	// An attribute that the person does not have yet.
+	// An attribute gets a value that the person does not have yet.
 	step := h.push
 	if plain {
 		step = h.follow
@@ -150,7 +150,7 @@ func (b *tab) give(selector string, files ...string) {
 	b.do(chromedp.SetUploadFiles(chromedp.CSS(selector), files))
 }
 
-// chooses waits for the next file chooser that the page opens, and gives it files.
+// chooses calls open, waits until the page opens a file chooser, and gives it the files.
 func (b *tab) chooses(files []string, open func()) {
 	b.t.Helper()
 	opened := make(chan cdp.BackendNodeID, 1)

@@ -17,8 +17,8 @@ func lines(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// TestLegislators does the main job with real input: it pushes the members of the United
-// States Congress as a client would push its customers, and pushes them again.
+// TestLegislators does the main job with real input: it writes the members of the United
+// States Congress as a client would write its customers, and then writes them again.
 func TestLegislators(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -44,7 +44,7 @@ func TestLegislators(t *testing.T) {
 	}
 	byExternalID := map[string]contact{}
 	for i, was := range first {
-		if second[i] != was { // this also compares the order
+		if second[i] != was { // this also compares the order of the contacts
 			t.Errorf("the second time changed a contact:\n%+v\n%+v", was, second[i])
 		}
 		byExternalID[was.ExternalID] = was

@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestAssistants uses every tool with the clients of the Model Context Protocol's SDKs,
-// over stdio and over HTTP, at the same time on the same data.
+// TestAssistants uses every tool with the clients of two SDKs of the Model Context
+// Protocol. It does so over stdio and over HTTP, at the same time and on the same data.
 func TestAssistants(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -74,7 +74,7 @@ func testAssistants(t *testing.T, env []string) {
 					t.Fatal(r, err)
 				}
 			}
-			if err := session.Close(); err != nil { // fails unless parley mcp exits with 0
+			if err := session.Close(); err != nil { // this fails unless parley mcp exits with 0
 				t.Error(err)
 			}
 		})
@@ -101,7 +101,7 @@ func testAssistants(t *testing.T, env []string) {
 	})
 }
 
-// bearing adds a key to requests.
+// A bearing is a transport that adds a key to each request.
 type bearing string
 
 func (key bearing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -110,8 +110,8 @@ func (key bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestAssistantEnds: parley mcp answers all requests and exits with 0 when its input
-// ends, and on SIGTERM.
+// TestAssistantEnds: when its input ends, and on SIGTERM, parley mcp still answers all
+// requests and then exits with 0.
 func TestAssistantEnds(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

@@ -22,8 +22,8 @@ import (
 
 var mediaFull = flag.Bool("media-full", false, "let TestLargeMedia upload files of 100 MB, not of 8 MiB")
 
-// hostileFiles are files that run a script if a browser treats them as a page, a picture
-// with scripts, a script or a style. If they run, they call /ran.
+// hostileFiles returns files that could run a script: if a browser takes one of them for
+// a page, a picture with scripts, a script or a style. A file that runs calls /ran.
 func hostileFiles() map[string]string {
 	script := `fetch('/ran?%s')`
 	page := `<html><body><script>` + script + `</script><img src=x onerror="` + script + `"></body></html>`
@@ -88,7 +88,7 @@ func TestHostileMedia(t *testing.T) {
 		}
 	}
 
-	// A page of the same origin, so that only the headers of the response protect it.
+	// This page has the same origin, so only the headers of the response protect it.
 	target, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestHostileMedia(t *testing.T) {
 	}))
 	defer origin.Close()
 	b := newTab(t, origin.URL)
-	defer func() { // a violation of the policy is reported, and expected here
+	defer func() { // the tab reports a violation of the policy, which this test expects
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.reports = nil
@@ -130,7 +130,7 @@ func TestHostileMedia(t *testing.T) {
 		b.do(chromedp.Navigate(origin.URL + "/use/" + id))
 		b.wait(`document.title == 'used'`)
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
-		_ = chromedp.Do(ctx, chromedp.Navigate(origin.URL+"/v1/media/"+id+"/content")) // a download ends the navigation
+		_ = chromedp.Do(ctx, chromedp.Navigate(origin.URL+"/v1/media/"+id+"/content")) // a download makes the navigation fail
 		cancel()
 	}
 	b.do(chromedp.Navigate(origin.URL + "/control"))
@@ -146,8 +146,8 @@ func TestHostileMedia(t *testing.T) {
 	}
 }
 
-// TestLargeMedia: uploads keep their limits: of size, whatever length is announced, and
-// of memory.
+// TestLargeMedia: uploads do not exceed the limit of size, whatever length they announce,
+// nor the limit of memory.
 func TestLargeMedia(t *testing.T) {
 	t.Parallel()
 	size, count := 8<<20, 8

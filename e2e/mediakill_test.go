@@ -45,9 +45,9 @@ var (
 	mediaKills    = flag.Int("media-kills", 2, "how often TestInboundMedia and TestErasureOfMedia kill the process")
 )
 
-// A mediaCall is the configuration of a process, which it gets through its environment:
-// the installation on which it fetches files and serves the API, and how many tries of a
-// hundred fail.
+// A mediaCall is the configuration of a process, which gets it from its environment. It
+// names the installation on which the process fetches files and serves the API. It also
+// says how many of a hundred tries to fetch a file fail.
 type mediaCall struct {
 	Dir, Database string
 	Fail          int
@@ -62,15 +62,15 @@ type mediaNode struct {
 	store nodeStore
 }
 
-// A nodeStore is the database of an App in this process.
+// A nodeStore is the database of an App that runs in this process.
 type nodeStore interface {
 	store.Store
 	sandbox.Library
 	io.Closer
 }
 
-// databaseFile has the URL of the nodes' PostgreSQL database, if they use one. It is in
-// their directory.
+// databaseFile is the name of a file in the directory of the nodes. If they use
+// PostgreSQL, it has the URL of the database.
 const databaseFile = "database.url"
 
 func openNodeStore(dir string) (nodeStore, error) {
@@ -84,7 +84,7 @@ func openNodeStore(dir string) (nodeStore, error) {
 	return postgres.Open(context.Background(), postgres.Config{URL: string(url), MaxConns: 6})
 }
 
-// fetchLease is how long a killed process blocks a file for others.
+// fetchLease is the time for which a killed process keeps a file from the others.
 const fetchLease = 500 * time.Millisecond
 
 func newMediaNode(call mediaCall) (*mediaNode, error) {
@@ -103,7 +103,7 @@ func newMediaNode(call mediaCall) (*mediaNode, error) {
 	return n, nil
 }
 
-// leave makes the directory of the nodes, with the URL of their database.
+// leave makes the directory of the nodes, and stores the URL of their database there.
 func (d deployment) leave(t *testing.T) {
 	t.Helper()
 	err := os.MkdirAll(d.dir, 0o700)
@@ -130,8 +130,8 @@ func openMediaNode(t *testing.T, call mediaCall) *mediaNode {
 	return n
 }
 
-// mediaMain is the main function of the process. It fetches files, deletes unused
-// content, and serves the API, until it is killed.
+// mediaMain is the main function of the process. Until it is killed, it fetches files,
+// deletes unused content, and serves the API.
 func mediaMain(text string) int {
 	var call mediaCall
 	if err := json.Unmarshal([]byte(text), &call); err != nil {
@@ -158,7 +158,7 @@ func mediaMain(text string) int {
 	panic((&http.Server{Handler: edge.Handler(), ReadHeaderTimeout: patience}).Serve(listener))
 }
 
-// start starts the process, and returns the API's address.
+// start starts the process. It returns the process and the address of the API.
 func (n *mediaNode) start(t *testing.T, fail int) (*process, string) {
 	t.Helper()
 	call := n.mediaCall
@@ -177,13 +177,13 @@ func (n *mediaNode) start(t *testing.T, fail int) (*process, string) {
 	return p, strings.TrimSpace(p.stdout.String())
 }
 
-// A courier is a sandbox whose customers send files. Some tries to fetch them fail.
+// A courier is a sandbox whose customers send files. Some tries to fetch a file fail.
 type courier struct {
 	*sandbox.Sandbox
 	fail int
 }
 
-// sentFile returns the content of the file with a reference: the reference, repeated.
+// sentFile returns the content of the file with a reference: the reference, many times.
 func sentFile(ref string) []byte {
 	size := 1000 + int(sha256.Sum256([]byte(ref))[0])*1000
 	if strings.HasSuffix(ref, "7") {
@@ -213,7 +213,7 @@ func (c *courier) Fetch(ctx context.Context, _ provider.Access, ref string, told
 	case 4:
 		panic("a bug")
 	}
-	for part := range 4 { // slow enough for a kill in between
+	for part := range 4 { // so slow that a kill may come in between
 		n := len(content)
 		if _, err := w.Write(content[part*n/4 : (part+1)*n/4]); err != nil {
 			return is, err
@@ -267,7 +267,7 @@ func (d *mediaDesk) operator(t *testing.T) desk.Principal {
 	return p
 }
 
-// sends lets a person send a file.
+// sends simulates a person who sends a file.
 func (d *mediaDesk) sends(t *testing.T, person int, ref string) *desk.Conversation {
 	t.Helper()
 	sum := sha256.Sum256(sentFile(ref))
@@ -295,7 +295,8 @@ func (d *mediaDesk) files(t *testing.T) (all []*desk.Media) {
 	}
 }
 
-// fetched makes waiting jobs due at once, instead of waiting, until all files are ready.
+// fetched waits until all files are ready. It does not wait for jobs, but makes them due
+// at once.
 func (d *mediaDesk) fetched(t *testing.T, limit time.Duration) {
 	t.Helper()
 	for start := time.Now(); ; <-time.After(50 * time.Millisecond) {
@@ -309,7 +310,7 @@ func (d *mediaDesk) fetched(t *testing.T, limit time.Duration) {
 	}
 }
 
-// hasten makes waiting jobs due, and returns how many files are still pending.
+// hasten makes waiting jobs due. It returns the number of files that are still pending.
 func (d *mediaDesk) hasten(t *testing.T) (left int) {
 	t.Helper()
 	var pending []desk.ID
@@ -344,7 +345,7 @@ func (d *mediaDesk) hasten(t *testing.T) (left int) {
 	return left
 }
 
-// swept lets the node delete the leftovers of killed processes, as if an hour had
+// swept makes the node delete what killed processes have left behind, as if an hour had
 // passed.
 func (d *mediaDesk) swept(t *testing.T) {
 	t.Helper()
@@ -371,7 +372,7 @@ func (d *mediaDesk) swept(t *testing.T) {
 	}
 }
 
-// holds checks that exactly these contents exist, and no drafts.
+// holds checks that exactly these contents exist, and that there are no drafts.
 func (d *mediaDesk) holds(t *testing.T, contents map[string]bool) {
 	t.Helper()
 	if d.Database != "" {
@@ -409,14 +410,15 @@ func (d *mediaDesk) holds(t *testing.T, contents map[string]bool) {
 	}
 }
 
-// TestInboundMedia: a process that is killed again and again fetches the files that
-// people sent. Three of ten tries fail. All files arrive, with their bytes.
+// TestInboundMedia: people send files. The process that fetches the files is killed again
+// and again, and three of ten tries fail. In the end all files are there, with all their
+// bytes.
 func TestInboundMedia(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, in deployment) {
 		d := newMediaDesk(t, in)
 		contents := map[string]bool{}
-		wants := map[desk.ID][]byte{} // by conversation
+		wants := map[desk.ID][]byte{} // the expected content of each conversation's file
 		for i := range *inboundMedia {
 			ref := fmt.Sprintf("file-%05d", i)
 			contents[fmt.Sprintf("%x", sha256.Sum256(sentFile(ref)))] = true
@@ -466,19 +468,19 @@ func (d *mediaDesk) read(t *testing.T, m *desk.Media) []byte {
 	return b
 }
 
-// fileTrace matches text in the files of one person only.
+// fileTrace matches text that only the files of one person have.
 var fileTrace = regexp.MustCompile(`(own|sent|late)-of-person-\d{5}`)
 
-// TestErasureOfMedia: a process that is killed again and again deletes people while it
-// fetches their files. After a sweep, nothing is left of files that only these people
-// sent and got. Files of other people with the same bytes are still there.
+// TestErasureOfMedia: a process deletes people while it fetches their files, and is
+// killed again and again. After a sweep, no file is left that only these people sent or
+// got. If other people have files with the same bytes, these are still there.
 func TestErasureOfMedia(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, eraseMedia)
 }
 
-// deletes deletes a person over HTTP. It repeats the request if the server is killed
-// meanwhile.
+// deletes deletes a person over HTTP. If the server is killed meanwhile, it repeats the
+// request.
 func (d *mediaDesk) deletes(contact desk.ID, url func() string) (err error) {
 	for start := time.Now(); time.Since(start) < 2*patience; <-time.After(5 * time.Millisecond) {
 		request, err := http.NewRequest("DELETE", url()+"/v1/contacts/"+contact.String(), http.NoBody)
@@ -548,12 +550,12 @@ func eraseMedia(t *testing.T, in deployment) {
 	running, at := d.start(t, 20)
 	d.fetched(t, patience+time.Duration(gone)*100*time.Millisecond)
 	for i := range gone {
-		if i%2 == 0 { // fetched while the person is deleted
+		if i%2 == 0 { // the file is fetched while the person is deleted
 			d.sends(t, i, fmt.Sprintf("late-of-person-%05d", i))
 		}
 	}
 
-	// The process is killed while people are deleted, and started again.
+	// While people are deleted, the process is killed and started again.
 	var url atomic.Value
 	url.Store(at)
 	var next, deleted atomic.Int64

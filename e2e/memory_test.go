@@ -16,10 +16,10 @@ import (
 
 var attackFull = flag.Bool("memory-full", false, "let TestMemory attack the memory with full sizes, and judge what a neighbour waits")
 
-// attackMemory is how much memory a server may use under any attack.
+// attackMemory is the most memory that a server may use under any attack.
 const attackMemory = 400 << 20
 
-// full returns the count of a full attack, or the small count of an ordinary run.
+// full returns count for a full attack, and small for an ordinary run.
 func full(count, small int) int {
 	if *attackFull {
 		return count
@@ -29,7 +29,7 @@ func full(count, small int) int {
 
 var peakField = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak returns the greatest memory that the process has used, in bytes; 0 where the
+// peak returns the most memory that the process has used, in bytes. It returns 0 if the
 // system does not report it.
 func (p *process) peak(t testing.TB) int {
 	t.Helper()
@@ -49,7 +49,7 @@ func (p *process) peak(t testing.TB) int {
 	return kib << 10
 }
 
-// A victim is a server that is attacked in one workspace and used in another.
+// A victim is a server with two workspaces: one attacks it, and the other one uses it.
 type victim struct {
 	*server
 	attacker *client
@@ -66,8 +66,8 @@ func newVictim(t *testing.T, connections int) *victim {
 	return v
 }
 
-// beside runs an attack while a neighbour reads and writes. It checks the bounds of the
-// server's memory and of the neighbour's waits.
+// beside runs an attack while a neighbour reads and writes. It checks two bounds: of the
+// server's memory, and of the times that the neighbour waits.
 func (v *victim) beside(t *testing.T, p99, slowest time.Duration, attack func()) {
 	t.Helper()
 	id := contactOf(t, v.user.must(t, 201, "POST", "/contacts", `{"external_id":"neighbour"}`)).ID
@@ -112,7 +112,7 @@ func (v *victim) beside(t *testing.T, p99, slowest time.Duration, attack func())
 		t.Errorf("%d MB of memory, want at most %d", peak>>20, attackMemory>>20)
 	}
 	if !*attackFull {
-		return // while other tests run, times prove nothing
+		return // times prove nothing if other tests run at the same time
 	}
 	all := slices.Concat(reads, writes)
 	if p99 > 0 && percentile(all, 99) > p99 {
@@ -131,7 +131,7 @@ func (c *client) texts(t *testing.T, n int) {
 	}
 }
 
-// mustBatch sends rows of upserts, all of which must succeed.
+// mustBatch sends rows as a batch of upserts. All rows must succeed.
 func (c *client) mustBatch(t *testing.T, rows []string) {
 	t.Helper()
 	body := c.must(t, 200, "POST", "/contacts/batch", upserts(rows))
@@ -140,7 +140,7 @@ func (c *client) mustBatch(t *testing.T, rows []string) {
 	}
 }
 
-// fill makes n contacts with nearly 256 KiB of attributes each, and the given number of
+// fill makes n contacts. Each has nearly 256 KiB of attributes, and the given number of
 // further identities.
 func (c *client) fill(t *testing.T, n, further int) {
 	t.Helper()
@@ -172,7 +172,7 @@ func (c *client) fill(t *testing.T, n, further int) {
 	}
 }
 
-// TestMemory sends requests that once took gigabytes of memory.
+// TestMemory sends requests that took gigabytes of memory in an earlier version.
 func TestMemory(t *testing.T) {
 	const slow = 2 * time.Second
 	const quick = 250 * time.Millisecond
@@ -199,7 +199,7 @@ func TestMemory(t *testing.T) {
 	t.Run("a_thousand_large_contacts", func(t *testing.T) { large(t, full(1000, 80), 0) })
 	t.Run("with_a_thousand_identities_each", func(t *testing.T) { large(t, full(1000, 10), 1000) })
 
-	// The same contacts in single requests, which share flushes.
+	// The same contacts are sent in single requests. Several of them share a flush.
 	t.Run("a_thousand_large_contacts_one_by_one", func(t *testing.T) {
 		const clients = 250
 		v := newVictim(t, clients)
@@ -216,7 +216,7 @@ func TestMemory(t *testing.T) {
 					case r.status == 200:
 						taken.Add(1)
 					default:
-						refused.Add(1) // there is no memory for its response
+						refused.Add(1) // the server has no memory for the response
 					}
 				}
 			})
@@ -237,8 +237,8 @@ func TestMemory(t *testing.T) {
 		v.beside(t, quick, 0, func() {
 			together(clients, func(i int) {
 				count := &counts[i]
-				// The response is 503 when the budget for request bodies is used up. The client
-				// then sends its body again.
+				// When the memory for request bodies is used up, the response is 503. The
+				// client then sends its body again.
 				for round := 0; round < full(4, 1) || count.taken == 0 && round < 20; round++ {
 					r, err := v.attacker.expect("POST", "/contacts/batch", bodies[(i+round)%len(bodies)], 200, 503)
 					switch {
@@ -296,7 +296,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// batchOf returns a batch with this many rows and bytes. member fills it.
+// batchOf returns a batch with this many rows and bytes. member writes the members of a
+// row.
 func batchOf(rows, bytes int, member func(b *strings.Builder, n int)) string {
 	var b strings.Builder
 	b.WriteString(`{"operations":[`)
@@ -323,7 +324,7 @@ func batchOf(rows, bytes int, member func(b *strings.Builder, n int)) string {
 
 func shortNames(b *strings.Builder, n int) {
 	b.WriteByte('"')
-	b.WriteString(strings.ToUpper(strconv.FormatInt(int64(n), 36))) // in capitals, unlike the names of attributes
+	b.WriteString(strings.ToUpper(strconv.FormatInt(int64(n), 36))) // in capitals, so that it is no name of an attribute
 	b.WriteString(`":0`)
 }
 

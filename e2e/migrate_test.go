@@ -92,8 +92,8 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 		w.send(t, s, 201, fmt.Sprint("key-", i), phoneOf(i), "hello")
 	}
 	w.send(t, s, 422, "refused", "+12025550001", "hello")
-	w.send(t, s, 503, "lost", "+12025550003", "hello") // in doubt
-	// A receiver that answers every delivery with an error and a text.
+	w.send(t, s, 503, "lost", "+12025550003", "hello") // the outcome of this send stays in doubt
+	// This receiver answers every delivery with an error and a text.
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "restarting", http.StatusServiceUnavailable)
 	}))
@@ -111,7 +111,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	c.must(t, 200, "PUT", "/conversations/"+conversations[1].ID+"/assignee", `{"member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"ünï \"x\"\n🎈","member":"`+members[0]+`"}`)
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"second"}`)
-	c.must(t, 200, "PUT", "/members/"+memberOf(t, c, members[0])+"/availability", `{"available":false}`) // so that the policy does not assign conversations during the test
+	c.must(t, 200, "PUT", "/members/"+memberOf(t, c, members[0])+"/availability", `{"available":false}`) // otherwise the policy would assign conversations during the test
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":["`+members[0]+`"]},"owner_away":"pool","hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","24:00"]]}},"auto_reply":{"away":"\"🎈\"\n"}}`)
 	c.must(t, 201, "PUT", "/snippets/hi", `{"text":"Hi {{customer_name}} \"🎈\"\n"}`)
 	s.stop(t)
@@ -136,7 +136,7 @@ func (w migratedWorkspace) send(t *testing.T, s *server, status int, key, phone,
 	return answer
 }
 
-// answers returns the bodies of all API responses about a workspace, by path.
+// answers returns the bodies of all API responses about a workspace, with their paths.
 func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 	t.Helper()
 	c, all := s.client(t, w.key, 1), map[string]string{}
@@ -216,8 +216,8 @@ func openSource(t *testing.T, dir string) *sql.DB {
 	return db
 }
 
-// leaveReports adds rows to the tables that a server empties by itself: an inbound item
-// that is due in a hundred years, a status of an unknown message, a callback, and
+// leaveReports adds rows to tables that a server normally empties by itself: an inbound
+// item that is due in a hundred years, a status of an unknown message, a callback, and
 // sessions of members.
 func leaveReports(t *testing.T, db *sql.DB) {
 	t.Helper()
@@ -267,8 +267,8 @@ func fileSum(t *testing.T, path string) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// TestMigrate copies an installation, and kills the copy on the way. Then servers on
-// both databases must return the same bytes.
+// TestMigrate copies an installation, and kills the copy before it has ended. After the
+// copy is completed, servers on both databases must return the same bytes.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)
@@ -304,7 +304,7 @@ func TestMigrate(t *testing.T) {
 		if try%2 == 0 {
 			p.kill()
 		} else {
-			_ = p.cmd.Process.Signal(os.Interrupt) // it may have ended already
+			_ = p.cmd.Process.Signal(os.Interrupt) // the process may have ended already
 		}
 		if p.wait(t) == 0 {
 			break
@@ -328,7 +328,7 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("it answers %v: %s", err, r.stdout)
 		}
 		for _, table := range answer.Tables {
-			if table.Rows == 0 && table.Name != "event_floors" { // no event has expired; TestEventRetention copies such events
+			if table.Rows == 0 && table.Name != "event_floors" { // event_floors is empty because no event has expired; TestEventRetention copies expired events
 				t.Errorf("nothing of the table %s was there to be copied", table.Name)
 			}
 		}
@@ -355,8 +355,8 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 
-	// Data that the API does not show is copied too: keys and their answers, opt-outs, the
-	// numbers of events.
+	// The copy also has data that the API does not show: keys and their answers,
+	// opt-outs, the numbers of events.
 	sqlite := serve(t, dir)
 	for _, w := range workspaces {
 		for _, key := range []string{"key-3", "refused"} {
@@ -381,8 +381,7 @@ func TestMigrate(t *testing.T) {
 	sqlite.stop(t)
 }
 
-// contactsCopied counts the contacts in a database into which a copy may just have
-// begun.
+// contactsCopied counts the contacts in the target of a copy, which may just have begun.
 func contactsCopied(t *testing.T, database string) (n int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)

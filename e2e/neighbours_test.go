@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// busy is how long TestBatchesBesideSingles keeps the server busy.
+// busy is the time for which TestBatchesBesideSingles keeps the server busy.
 const busy = 3 * time.Second
 
-// TestBatchesBesideSingles: one client sends batches of 1000 one after the other, while
-// 16 others create single contacts. The times of the others are logged, but not checked,
-// because machines differ.
+// TestBatchesBesideSingles: one client sends batches of 1000, one after the other.
+// Meanwhile 16 others create single contacts. The times of these creates are logged, but
+// not checked, because machines differ.
 func TestBatchesBesideSingles(t *testing.T) {
 	const singles = 16
 	dir := newDir(t)
@@ -80,7 +80,7 @@ func TestRevokeBesideWriters(t *testing.T) {
 					late := revoked.Load()
 					var r reply
 					var err error
-					if n%4 == 3 { // sometimes they read
+					if n%4 == 3 { // one request of four is a read
 						r, err = c.expect("GET", path, "", 200, 401)
 					} else {
 						r, err = c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":"%d-%d-%d"}`, round, w, n), 201, 401)
@@ -119,14 +119,14 @@ func TestRevokeBesideWriters(t *testing.T) {
 		}
 	}
 	t.Logf("parley key revoke beside %d writers: median %v, max %v", writers, percentile(took, 50), percentile(took, 100))
-	if worst := percentile(took, 100); worst > 10*time.Second { // practically blocked
+	if worst := percentile(took, 100); worst > 10*time.Second { // longer means that requests are practically blocked
 		t.Errorf("parley key revoke took %v", worst)
 	}
 }
 
-// TestSlowClients: a thousand clients send a byte of a header or a body now and then.
-// Eight other clients are not affected. Clients that never finish their header are
-// disconnected.
+// TestSlowClients: from time to time, each of a thousand clients sends one byte of a
+// header or a body. Eight other clients are not affected. A client that never ends its
+// header is disconnected.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	const slow, normal, requests = 1000, 8, 100
@@ -155,13 +155,13 @@ func TestSlowClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := 1; i < slow; i += 2 { // the server is reading the body
+	for i := 1; i < slow; i += 2 { // the server is reading the body of this client
 		if answer, err := bufio.NewReader(conns[i]).ReadString('\n'); err != nil || !strings.HasPrefix(answer, "HTTP/1.1 100") {
 			t.Fatalf("connection %d: %q, %v", i, answer, err)
 		}
 	}
 
-	// One byte for each client, one after the other, until the test is over.
+	// Each client sends one byte, one client after the other, until the test is over.
 	over, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)

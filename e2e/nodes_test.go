@@ -35,7 +35,7 @@ func newDeployment(t testing.TB) deployment {
 // must runs a command on the database.
 func (d deployment) must(t testing.TB, args ...string) map[string]any {
 	t.Helper()
-	if d.database == "" { // the database is in the directory
+	if d.database == "" { // without PostgreSQL, the database is in the directory
 		return must(t, d.dir, args...)
 	}
 	return must(t, d.dir, append(args, "--database", d.database)...)
@@ -62,8 +62,8 @@ func (d deployment) nodes(t testing.TB) (nodes [2]*server) {
 	return nodes
 }
 
-// TestNodesRace: clients race on the same people through two servers. No person is
-// created twice.
+// TestNodesRace: through two servers, clients write the same people at the same time. No
+// person is created twice.
 func TestNodesRace(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -75,11 +75,12 @@ func TestNodesRace(t *testing.T) {
 	}
 }
 
-// TestNodesSendOnce makes each call eight times at once over two servers, until all are
-// answered. The answers have the same bytes, and each number gets one message.
+// TestNodesSendOnce makes each call eight times at the same time, over two servers, and
+// repeats it until it is answered. The answers of a call have the same bytes, and each
+// number gets one message.
 func TestNodesSendOnce(t *testing.T) {
 	t.Parallel()
-	const retries, atOnce = 8, 8 // how many keys are in use at a time
+	const retries, atOnce = 8, 8 // atOnce is the number of keys in use at a time
 	d := newDeployment(t)
 	ws, key := d.workspace(t)
 	channel := d.sandbox(t, ws)
@@ -90,7 +91,8 @@ func TestNodesSendOnce(t *testing.T) {
 	for from := 0; from < *nodeKeys && !t.Failed(); from += atOnce {
 		together(min(atOnce, *nodeKeys-from)*retries, func(i int) {
 			k := from + i/retries
-			// Each person gets sends with two keys, which use the same conversation.
+			// Each person gets two sends with different keys. Both use the same
+			// conversation.
 			if _, err := nodes[i%2].sent(fmt.Sprintf("key-%d", k), phoneOf(k/2)); err != nil {
 				t.Error(err)
 			}
@@ -144,16 +146,16 @@ func (d deployment) sandbox(t testing.TB, workspace string) (channel string) {
 	return channel
 }
 
-// phoneOf returns the number of a person for whom the sandbox simulates no fault.
+// phoneOf returns the number of a person. The sandbox simulates no fault for it.
 func phoneOf(person int) string { return fmt.Sprintf("+4930%06d7", person) }
 
-// sent repeats a send until the response has a message, and returns the response.
+// sent repeats a send until a response has the message. It returns this response.
 func (c *client) sent(key, phone string) ([]byte, error) {
 	body := fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone)
 	return c.sentTo("/conversations/outbound", key, body)
 }
 
-// replied repeats a reply until the response has a message, and returns the response.
+// replied repeats a reply until a response has the message. It returns this response.
 func (c *client) replied(key, conversation string) ([]byte, error) {
 	return c.sentTo("/conversations/"+conversation+"/messages", key, `{"text":"Hi"}`)
 }
@@ -175,8 +177,8 @@ func (c *client) sentTo(path, key, body string) ([]byte, error) {
 	return nil, fmt.Errorf("%s to %s has no answer but %s", key, path, last)
 }
 
-// messagesTo counts the messages to the only contact with this number. They are in one
-// conversation.
+// messagesTo counts the messages to a number. The number belongs to one contact, whose
+// messages are all in one conversation.
 func (c *client) messagesTo(t testing.TB, phone string) int {
 	t.Helper()
 	type list struct{ Data []struct{ ID string } }
@@ -191,8 +193,8 @@ func (c *client) messagesTo(t testing.TB, phone string) int {
 	return len(decode[list](t, c.must(t, 200, "GET", "/conversations/"+conversations[0].ID+"/messages?limit=200", "")).Data)
 }
 
-// TestNodesSeeCommands: a change by a command takes effect at the next request to either
-// server.
+// TestNodesSeeCommands: when a command has changed something, the next request to any
+// server sees the change.
 func TestNodesSeeCommands(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -211,14 +213,14 @@ func TestNodesSeeCommands(t *testing.T) {
 		}
 	}
 
-	// A change by one server takes effect at the other one too.
+	// A change that one server makes also takes effect at the other server.
 	nodes[0].want(t, 201, admin, "POST", "/attributes", `{"key":"plan","type":"text"}`)
 	nodes[1].want(t, 201, admin, "POST", "/contacts", `{"external_id":"1","attributes":{"plan":"pro"}}`)
 	nodes[1].want(t, 200, admin, "DELETE", "/attributes/plan", "")
 	nodes[0].want(t, 422, admin, "POST", "/contacts", `{"external_id":"1","attributes":{"plan":"free"}}`)
 }
 
-// TestNodesShareCursors: a list that was begun at one server can be continued at
+// TestNodesShareCursors: a client begins a list at one server and continues it at
 // another.
 func TestNodesShareCursors(t *testing.T) {
 	t.Parallel()
@@ -254,14 +256,14 @@ func TestNodesShareTheSecretKey(t *testing.T) {
 	for _, args := range opening(newDir(t)) {
 		args = append(args, "--database", database)
 		refused(t, []string{anotherKey}, args, "secret key", "PARLEY_SECRET_KEY")
-		refused(t, nil, args, "PARLEY_SECRET_KEY") // serve and demo make a key, which is a different one; other commands make none
+		refused(t, nil, args, "PARLEY_SECRET_KEY") // serve and demo would make another key, and other commands make no key
 	}
 	if got := first.status(t, "/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz of the first server: status %d", got)
 	}
 
-	// With the key in the environment, nothing is stored in the directory, which need not
-	// exist.
+	// If the key is in the environment, nothing is stored in the directory. The directory
+	// need not exist.
 	dir := newDir(t)
 	serveWith(t, []string{oneBase64, "PARLEY_DATABASE_URL=" + database}, "--data", dir).stop(t)
 	if _, err := os.Stat(dir); err == nil {
@@ -269,8 +271,8 @@ func TestNodesShareTheSecretKey(t *testing.T) {
 	}
 }
 
-// TestNodesShareTheMediaDirectory: two servers share a directory of files. Another
-// directory, or none, is refused.
+// TestNodesShareTheMediaDirectory: two servers store files in the same directory. A
+// server with another directory, or without one, is refused.
 func TestNodesShareTheMediaDirectory(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -301,7 +303,8 @@ func TestNodesShareTheMediaDirectory(t *testing.T) {
 	}
 }
 
-// TestNodesFirstCommandsAtOnce: ten processes at once make one installation.
+// TestNodesFirstCommandsAtOnce: ten processes start at the same time and make only one
+// installation.
 func TestNodesFirstCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newDeployment(t)
@@ -355,8 +358,8 @@ func TestNodesRefuseADatabaseOfANewerParley(t *testing.T) {
 	}
 }
 
-// TestNodesBackup: a dump is made while a server is written to, as in
-// docs/postgresql.md. It has all data that was acknowledged before.
+// TestNodesBackup makes a dump while a server is in use, as docs/postgresql.md describes.
+// The dump has all data that was acknowledged before it began.
 func TestNodesBackup(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Cluster(t)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestNotifications: once allowed, a hidden tab notifies of messages to the member and
-// in unassigned conversations, by name only. A visible tab does not.
+// TestNotifications: the member has allowed notifications. Then a hidden tab shows one
+// for a message in the member's own or in an unassigned conversation. It has only the
+// name of the person. A visible tab shows none.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
@@ -30,7 +31,7 @@ func TestNotifications(t *testing.T) {
 	writes("+34600000001", "Before", "Not told")
 	b.open("/me")
 	b.wait(`document.documentElement.classList.contains("js")`)
-	// Notifications were on, but the browser does not allow them any more.
+	// Notifications are turned on, but the browser no longer allows them.
 	look[bool](b, `!!(localStorage.notify = "2026")`)
 	b.open("/me")
 	b.wait(`document.querySelector("#notify button").textContent === "Turn on" && !localStorage.notify`)
@@ -44,7 +45,8 @@ func TestNotifications(t *testing.T) {
 	if got := look[string](b, `JSON.stringify(window.shown)`); got != look[string](b, `JSON.stringify([["Rosa <b>Marín", { tag: window.shown[0][1].tag }]])`) {
 		t.Errorf("shown: %s", got)
 	}
-	// The same person writes again: one more notification. A visible tab: none.
+	// The same person writes again, and there is one more notification. A visible tab
+	// shows none.
 	writes("+34600000002", "Rosa", "More")
 	b.wait(`window.shown.length === 2`)
 	look[bool](b, `delete document.hidden || true`)
@@ -62,8 +64,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestSound: with the sound on, a tab rings once for new messages, on every page, but
-// not for older ones. The inbox offers notifications until the member has answered.
+// TestSound: with the sound turned on, a tab rings once for new messages, on every page.
+// It does not ring for older messages.
 func TestSound(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
@@ -99,7 +101,7 @@ func TestSound(t *testing.T) {
 	writes("+34600000002", "Again")
 	b.wait(`window.rung === 2`)
 
-	// The inbox offers notifications until the member has answered.
+	// The inbox offers notifications until the member has accepted or refused.
 	b.open("/inbox")
 	if look[string](b, "Notification.permission") != "default" {
 		t.Skip("this browser does not ask for notifications")

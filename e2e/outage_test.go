@@ -13,17 +13,17 @@ import (
 
 var pgStops = flag.Int("pg-stops", 1, "how often TestOutage stops the PostgreSQL server under load. Long run: -pg-stops 20")
 
-// TestOutage stops PostgreSQL like a crash, while writers and senders use two servers,
-// and starts it again while the servers run on. Every request is answered within its
-// bound, perhaps with 503. No acknowledged write is lost, no message is sent twice, and
-// service returns by itself.
+// TestOutage stops PostgreSQL, as in a crash, while writers and senders use two servers,
+// and starts it again. The servers run on. Every request gets a response in time, but it
+// may be 503. No acknowledged write is lost, no message is sent twice, and the servers
+// recover by themselves.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	const (
 		writers = 32
 		senders = 4
 		atOnce  = 20 // the size of a batch
-		newSets = 8  // how many sets each writer begins between two stops
+		newSets = 8  // the number of sets that each writer begins between two stops
 	)
 	cluster := pgtest.Cluster(t)
 	d := deployment{newDir(t), cluster.Database(t)}
@@ -39,12 +39,12 @@ func TestOutage(t *testing.T) {
 	var sets [writers][]*set
 	var acked, unavailable, sends atomic.Int64
 	var slowest atomic.Int64
-	var back time.Duration // the longest time until a server's first success
+	var back time.Duration // the longest time from a start of the database to a server's first success
 
 	for stop := range *pgStops {
-		var over atomic.Bool // the database is back, and each writer has written to it
+		var over atomic.Bool // set when the database is back, and each writer has written to it
 		var wrote [writers]atomic.Int64
-		var first [2]atomic.Int64 // when each server had its first success after that
+		var first [2]atomic.Int64 // the times of the servers' first successes after the start
 		finished := make(chan struct{})
 		go func() {
 			defer close(finished)
@@ -103,7 +103,7 @@ func TestOutage(t *testing.T) {
 			return true
 		}
 		waitFor(t, "every writer to be at work", everybody)
-		<-time.After(time.Duration(rng.IntN(500)) * time.Millisecond) // at any point of their work
+		<-time.After(time.Duration(rng.IntN(500)) * time.Millisecond) // the stop may come at any moment of their work
 		if err := cluster.Stop("immediate"); err != nil {
 			t.Fatal(err)
 		}

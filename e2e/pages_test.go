@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// A fakeConsole serves one page with the console's script. The test sets the page's
-// parts and its stream.
+// A fakeConsole serves one page with the script of the console. The test sets the parts
+// of the page and its stream.
 type fakeConsole struct {
 	*httptest.Server
 	mu      sync.Mutex
 	parts   map[string]string // by region
-	asked   map[string]int    // how often each was fetched
+	asked   map[string]int    // how often each part was fetched
 	fetches int
 	streams map[chan string]bool
-	opened  int  // how many streams were opened
+	opened  int  // the number of streams that were opened
 	out     bool // the member is signed out
 	down    bool // the server breaks connections
 	keys    []string
@@ -171,7 +171,7 @@ func (f *fakeConsole) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// say sends names of changes on all streams; "" ends the streams.
+// say sends the names of changed records on all streams. With "", it ends the streams.
 func (f *fakeConsole) say(names string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,7 +205,7 @@ func rowsOf(version int, names ...string) string {
 
 const rowsShown = `[...document.querySelectorAll("#list li")].map((n) => n.id.slice(2)).join(" ")`
 
-// TestPageRenews: a change renews the regions that show it, and no others.
+// TestPageRenews: a change renews the regions that show it, and no other region.
 func TestPageRenews(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -235,8 +235,8 @@ func TestPageRenews(t *testing.T) {
 	}
 }
 
-// TestPageMorphs: 100 renewals while a person types. The typed text, the selection, the
-// scroll position and the focus stay.
+// TestPageMorphs: while a person types, the page is renewed 100 times. The typed text,
+// the selection, the scroll position and the focus stay.
 func TestPageMorphs(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -256,12 +256,12 @@ func TestPageMorphs(t *testing.T) {
 	f.waitStream(t)
 	look[bool](b, `{ const s = getSelection(), r = document.createRange(); r.selectNodeContents(document.getElementById("chosen")); s.removeAllRanges(); s.addRange(r); true }`)
 	look[bool](b, `{ document.getElementById("draft").focus({ preventScroll: true }); document.getElementById("draft").select(); document.getElementById("scroll").scrollTop = 150; true }`)
-	b.press("x") // replaces what was there
+	b.press("x") // replaces the selected text
 	look[bool](b, `{ const r = document.createRange(); window.chosen = r; r.selectNodeContents(document.getElementById("chosen")); document.getElementById("scroll").scrollTop = 150; true }`)
 	typed := "x"
 	for i := 1; i <= 100; i++ {
 		f.set("thread", region(i))
-		// Like a change, but without the pause of a second.
+		// The page is renewed as after a change, but without the pause of a second.
 		look[bool](b, fmt.Sprintf(`fetch(location.pathname, { headers: { "Parley-Part": "thread" } }).then(read).then((fresh) => { show(document.getElementById("thread"), find("#thread", fresh)); return document.querySelector("#p-3 b").textContent === "%d" })`, i))
 		letter := string(rune('a' + i%26))
 		b.press(letter)
@@ -281,8 +281,8 @@ func TestPageMorphs(t *testing.T) {
 	}
 }
 
-// TestPageOrderWaits: while a list is in use, its rows change in place, and their new
-// order waits.
+// TestPageOrderWaits: a list in use shows new content in its rows at once. It shows the
+// new order of the rows later.
 func TestPageOrderWaits(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -332,8 +332,8 @@ func TestPageFocus(t *testing.T) {
 	}
 }
 
-// TestPageTabs: twelve tabs of a browser share one stream. If its tab is closed, another
-// tab opens a new stream.
+// TestPageTabs: twelve tabs of a browser share the stream of one tab. If this tab is
+// closed, another tab opens a new stream.
 func TestPageTabs(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -370,8 +370,8 @@ func TestPageTabs(t *testing.T) {
 	}
 }
 
-// TestPageOffline: a page says that it is offline, and renews everything afterwards; or
-// it says that the member is signed out.
+// TestPageOffline: a page says when it is offline, and renews everything when it is
+// online again. If the member is signed out, the page says so.
 func TestPageOffline(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -391,7 +391,7 @@ func TestPageOffline(t *testing.T) {
 	b.shows("Signed out.")
 }
 
-// TestPageActs: dialogs, keys, previews, and a send that is tried again.
+// TestPageActs tests dialogs, keys, previews, and a second try of a send.
 func TestPageActs(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
@@ -435,7 +435,7 @@ func TestPageActs(t *testing.T) {
 	}
 }
 
-// TestPagesLive: pages of the demo, while a customer writes.
+// TestPagesLive tests pages of the demo while a customer writes.
 func TestPagesLive(t *testing.T) {
 	t.Parallel()
 	p := demo(t, newDir(t), "Ctrl-C")
@@ -454,7 +454,8 @@ func TestPagesLive(t *testing.T) {
 	}
 	const rows = `[...document.querySelectorAll("#list [data-row]")]`
 
-	// A row that is not in use changes in place, and its new place waits.
+	// A row without the focus shows its new content at once. It moves to its new position
+	// later.
 	b.open("/inbox?view=open")
 	b.wait(`document.documentElement.classList.contains("js")`)
 	fifth := look[string](b, rows+"[4].href")
@@ -465,8 +466,8 @@ func TestPagesLive(t *testing.T) {
 	b.click("#list-fresh")
 	b.wait(rows + `[0].innerText.includes("Words in place") && document.activeElement === ` + rows + `[0]`)
 
-	// A thread that is scrolled to its end follows new messages. Otherwise it stays. The
-	// page is not reloaded.
+	// A thread that is scrolled to its end scrolls on to new messages. Any other thread
+	// keeps its position. The page is not reloaded.
 	b.open(fifth)
 	b.wait(`document.documentElement.classList.contains("js")`)
 	look[bool](b, `window.same = true`)
@@ -477,8 +478,8 @@ func TestPagesLive(t *testing.T) {
 		t.Error("the page was loaded again")
 	}
 
-	// Keys open a menu and leave it without losing the focus. Closing a conversation leads
-	// to the next one.
+	// A menu is opened and closed with keys, and the focus is not lost. After a
+	// conversation is closed, the page shows the next one.
 	b.press("a")
 	b.wait(`document.activeElement.matches("details[open] #f-assign[role=combobox]")`)
 	b.press("\x1b")
@@ -488,7 +489,7 @@ func TestPagesLive(t *testing.T) {
 	b.shows("Closed.")
 	b.wait(fmt.Sprintf(`location.pathname === %q`, next))
 
-	// A member whose sessions were all ended is told so.
+	// All sessions of a member are ended, and the page tells the member so.
 	other.open("/me")
 	other.follow(`form[action="/me/sign-out"] button`)
 	b.shows("Signed out.")

@@ -9,9 +9,10 @@ import (
 
 var placeTalks = flag.Int("place-conversations", 110, "how many conversations the list of TestPlaceKept has, at least 110; it opens a tenth as many. Long run: -place-conversations 200")
 
-// TestPlaceKept: among many conversations (-place-conversations), the list of the inbox
-// keeps its page, its scroll position and the focus when conversations are opened and
-// left. The keys ] and e scroll to the next row. Changes elsewhere do not move the list.
+// TestPlaceKept: there are many conversations (-place-conversations). When a conversation
+// is opened and left, the list of the inbox keeps its page, its scroll position and the
+// focus. The keys ] and e scroll to the next row. A change elsewhere does not move the
+// list.
 func TestPlaceKept(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
@@ -84,7 +85,8 @@ func TestPlaceKept(t *testing.T) {
 		}
 	}
 
-	// Neither a change elsewhere nor a change in a row above moves the list.
+	// The list does not move: neither at a change elsewhere, nor at a change in a row
+	// above.
 	id := look[string](b, `document.querySelector("#list .here").id`)
 	before := at(id)
 	above := look[string](b, rows+`[0].parentElement.id`)
@@ -96,7 +98,7 @@ func TestPlaceKept(t *testing.T) {
 		t.Errorf("a change moved the row from %.0f to %.0f", before, after)
 	}
 
-	// After each key, the next row is visible, wherever it is.
+	// After each key the next row is visible, wherever it was before.
 	for range 8 {
 		next := look[string](b, `document.querySelector("#list .here").nextElementSibling.id`)
 		b.press("]")
@@ -115,7 +117,7 @@ func TestPlaceKept(t *testing.T) {
 		}
 	}
 
-	// Going back on a phone leads to the same place, with the focus on the row.
+	// On a phone, going back leads to the same scroll position. The row has the focus.
 	for _, leave := range []string{`document.querySelector(".back").click()`, `history.back()`} {
 		b.size(390, 844, "light")
 		b.open("/inbox?view=open&after=" + cursor)

@@ -37,7 +37,7 @@ func TestPlayed(t *testing.T) {
 		t.Errorf("with the fields of buttons and file, the composer has %d px of 844", got)
 	}
 
-	// With less room, as with a phone's keyboard, the end of the thread stays visible.
+	// With less room, as above a phone's keyboard, the end of the thread stays visible.
 	for range 6 {
 		writes("+34612555781", "", "Hello?\nIs anybody there?\nI am at the door.")
 	}
@@ -53,7 +53,7 @@ func TestPlayed(t *testing.T) {
 		t.Errorf("rows are aligned %q", got)
 	}
 
-	// An element with the focus is not under the bar at the bottom.
+	// The bar at the bottom does not cover an element with the focus.
 	b.open("/me")
 	look[bool](b, `{ scrollTo(0, 0); true }`)
 	if look[bool](b, `[...document.querySelectorAll("main :is(button, select, input:not([type=hidden]))")].some((el) => {
@@ -63,15 +63,16 @@ func TestPlayed(t *testing.T) {
 		t.Error("the bar at the bottom covers what has the focus")
 	}
 
-	// If a page loses its server, its message about this can be read.
+	// A page that loses its server shows a message, which can be read.
 	look[bool](b, `{ const el = document.createElement("p"); el.className = "toast"; el.id = "offline"; el.textContent = "Reconnecting."; document.querySelector("#toasts").prepend(el); true }`)
 	if got := look[string](b, `getComputedStyle(document.querySelector("#offline")).backgroundColor`); got == "rgba(0, 0, 0, 0)" {
 		t.Error("what says that the server is gone has no ground of its own")
 	}
 
-	// A slash searches saved replies, also outside the reply's field; on other pages it
-	// searches contacts. Text that is typed after it does not run as shortcuts (e would
-	// close a conversation).
+	// On a conversation's page, a slash leads to the search for saved replies, even when
+	// the focus is outside the reply's field. On other pages it leads to the search for
+	// contacts. Text that is typed after the slash does not act as shortcuts: e would
+	// close a conversation.
 	b.size(1440, 900, "light")
 	b.open("/inbox/" + rosa)
 	b.wait(`document.documentElement.matches(".js")`)

@@ -27,12 +27,12 @@ import (
 	"time"
 )
 
-// publicHost is the host that docs/proxy.md uses in its samples.
+// publicHost is the name of the host in the samples of docs/proxy.md.
 const publicHost = "parley.example.com"
 
-// TestProxies runs the samples of docs/proxy.md in front of a server. The console, its
-// stream, the stream of events, batches and files of 100 MB pass. The paths for
-// monitoring do not.
+// TestProxies runs the samples of docs/proxy.md in front of a server. The proxy passes
+// the console, its stream, the stream of events, batches, and files of 100 MB. It does
+// not pass the paths for monitoring.
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	for _, sample := range []struct {
@@ -58,7 +58,8 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// sampleOf returns the only code block in a language of a page.
+// sampleOf returns the code block of a page that is in a language. There must be only
+// one.
 func sampleOf(t *testing.T, file, language string) string {
 	t.Helper()
 	page, err := os.ReadFile(file)
@@ -73,7 +74,7 @@ func sampleOf(t *testing.T, file, language string) string {
 	return sample
 }
 
-// replaced replaces words of a sample. Each word must exist.
+// replaced returns a sample in which words are replaced. The sample must have each word.
 func replaced(t *testing.T, sample string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -91,7 +92,7 @@ type proxied struct {
 	scratch           string
 	certFile, keyFile string
 	roots             *x509.CertPool
-	address           string // of the proxy
+	address           string // the address of the proxy
 	http              *http.Client
 }
 
@@ -104,7 +105,7 @@ func (p *proxied) file(t *testing.T, name, text string) string {
 	return path
 }
 
-// certify makes a certificate of the public host.
+// certify makes a certificate for the public host.
 func (p *proxied) certify(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -173,8 +174,8 @@ func startCaddy(t *testing.T, p *proxied, sample string) {
 		"run", "--config", config, "--adapter", "caddyfile")
 }
 
-// open makes a client that finds the public host at the proxy, and waits until the proxy
-// answers.
+// open makes a client that connects to the proxy when it calls the public host. It waits
+// until the proxy answers.
 func (p *proxied) open(t *testing.T) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -249,7 +250,8 @@ func pdf(n int) []byte {
 // largestFile is the default of serve --max-media.
 const largestFile = 100_000_000
 
-// console signs in by a link, posts forms, opens the stream, and sends a file of 100 MB.
+// console uses the console through the proxy: it signs in by a link, posts forms, opens
+// the stream, and sends a file of 100 MB.
 func (p *proxied) console(t *testing.T) {
 	t.Helper()
 	p.member("Nora", "admin")
@@ -310,8 +312,8 @@ func (p *proxied) console(t *testing.T) {
 	}
 }
 
-// api reads the stream of events, uploads and downloads a file of 100 MB, and sends a
-// large batch.
+// api uses the API through the proxy: it reads the stream of events, uploads and
+// downloads a file of 100 MB, and sends a large batch.
 func (p *proxied) api(t *testing.T) {
 	t.Helper()
 	auth := []string{"Authorization", "Bearer " + p.key}
@@ -351,7 +353,7 @@ func (p *proxied) api(t *testing.T) {
 	p.want(t, 200, http.MethodGet, "/openapi.json", http.NoBody)
 }
 
-// shut requests the paths for monitoring, in several spellings.
+// shut checks that the paths for monitoring are refused, in several spellings.
 func (p *proxied) shut(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/metrics?x=1", "/%6detrics", "/healt%68z"} {
@@ -361,7 +363,7 @@ func (p *proxied) shut(t *testing.T) {
 			t.Errorf("%s: %d, %v: %.200s", path, answer.StatusCode, err, text)
 		}
 	}
-	// Other spellings are pages that do not exist.
+	// With these spellings, the paths are pages that do not exist.
 	for _, path := range []string{"//metrics", "/metrics/", "/x/../metrics", "/Metrics"} {
 		answer := p.begin(t, http.MethodGet, path, http.NoBody)
 		text, err := io.ReadAll(answer.Body)

@@ -12,17 +12,18 @@ import (
 
 var raceRounds = flag.Int("race-rounds", 200, "how many people TestRace makes by racing clients. Long run: -race-rounds 10000")
 
-// handles is how many identities a person has. Any two sets of manyHandles identities
-// share one, so the second writer of a person always names the contact of the first one.
+// handles is the number of a person's identities. Two sets of manyHandles identities
+// always have one in common. So the second writer of a person always names the contact
+// that the first writer made.
 const (
 	handles     = 5
 	manyHandles = handles/2 + 1
 )
 
-// TestRace lets 64 clients write the same people at once. Each names a person by some of
-// the identities, in its own order and spelling. In each round, 44 clients write a new
-// person, 16 update the person of the previous round by as little as one identity, and 4
-// mix identities of the people of the two previous rounds.
+// TestRace: 64 clients write the same people at the same time. Each client names a person
+// by some of the identities, in its own order and spelling. In each round, 44 clients
+// write a new person. 16 clients update the person of the previous round, some of them by
+// only one identity. 4 clients mix identities of the people of the two previous rounds.
 func TestRace(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -32,7 +33,7 @@ func TestRace(t *testing.T) {
 
 const racers = 64
 
-// race lets the clients of TestRace use the nodes in turn.
+// race is TestRace over the given nodes. The clients use the nodes in turn.
 func race(t *testing.T, nodes ...*client) {
 	t.Helper()
 	const clients = racers
@@ -42,7 +43,7 @@ func race(t *testing.T, nodes ...*client) {
 
 	for round := range *raceRounds {
 		var writes [clients]string
-		var person [clients]int // the person that each client writes; -1: two people
+		var person [clients]int // the number of the person that each client writes; -1: two people
 		rng := random(seed, uint64(round))
 		for i := range clients {
 			switch {
@@ -57,7 +58,7 @@ func race(t *testing.T, nodes ...*client) {
 				writes[i] = personJSON(rng, append(pick(rng, round-1, 1), pick(rng, round-2, 1+rng.IntN(handles))...))
 			}
 		}
-		writes[0] = personJSON(rng, pick(rng, round, handles)) // so that the person finally has all of them
+		writes[0] = personJSON(rng, pick(rng, round, handles)) // this write has all identities, so the person gets all of them
 
 		var created atomic.Int32
 		var made [clients]string
@@ -103,7 +104,7 @@ func race(t *testing.T, nodes ...*client) {
 	}
 	for p, id := range ids {
 		held := decode[list](t, c.must(t, 200, "GET", "/contacts/"+id+"/identities", "")).Data
-		numbers := map[string]bool{} // a phone and a chat account are the same handle
+		numbers := map[string]bool{} // a phone and a chat account with the same number are one handle
 		for _, h := range held {
 			if h.Kind == "whatsapp" {
 				h.Kind = "phone"
@@ -137,8 +138,8 @@ func pick(rng *rand.Rand, person, n int) []handle {
 
 func choose[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// personJSON returns the body of a write. An identity that can be a field is sometimes a
-// field and sometimes a further identity.
+// personJSON returns the body of a write. Some identities have a field of their own. Such
+// an identity is sometimes written as the field, sometimes as a further identity.
 func personJSON(rng *rand.Rand, identities []handle) string {
 	type further struct {
 		Kind  string `json:"kind"`

@@ -23,14 +23,14 @@ import (
 	"parley/desk"
 )
 
-// An example is a shell block in a document, with its output: the block after it, or ""
-// if there is none.
+// An example is a shell block of a document with its output. The output is the block
+// after it, or "" if there is none.
 type example struct{ shell, prints string }
 
 var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
-// examples lists a document's sh blocks. A json or text block belongs to the sh block
-// before it. A block without a language is only for the reader.
+// examples returns the sh blocks of a document. A json or text block is the output of the
+// sh block before it. A block without a language is only for the reader.
 func examples(document string) (list []example) {
 	for _, block := range fence.FindAllStringSubmatch(document, -1) {
 		switch language, body := block[1], block[2]; {
@@ -43,9 +43,9 @@ func examples(document string) (list []example) {
 	return list
 }
 
-// TestTour pastes the examples of docs/tour.md beside a running demo, in order and into
-// one shell, like a reader. The output must be that of the tour, except for ids, times
-// and cursors. Where the tour shows an id twice, the output must have the same id twice.
+// TestTour pastes the examples of docs/tour.md into one shell, in order, beside a running
+// demo, as a reader would. The output must be as in the tour, except for ids, times and
+// cursors. Where the tour shows an id twice, the output must also have one id twice.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"sh", "sed", "awk", "curl", "python3"} {
@@ -64,8 +64,8 @@ func TestTour(t *testing.T) {
 		script.WriteString(e.shell + "echo '" + end + "'\n")
 	}
 
-	// go run would build the binary again, so the built one is used. The demo listens on
-	// another port.
+	// go run would build the binary again, so the test uses the binary that is already
+	// built. The demo listens on another port.
 	home := t.TempDir()
 	if err := os.CopyFS(filepath.Join(home, "docs"), os.DirFS("../docs")); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestTour(t *testing.T) {
 		}
 		pasted = strings.ReplaceAll(pasted, old, replacement)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // one of the examples waits for a status
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // an example waits for a status
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-eu")
 	shell.Dir = home
@@ -92,7 +92,7 @@ func TestTour(t *testing.T) {
 	if err != nil || stderr.Len() > 0 {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), out)
 	}
-	for dir, want := range map[string][]string{home: {"docs", "parley-data"}, scratch: nil} { // the tour leaves no other files
+	for dir, want := range map[string][]string{home: {"docs", "parley-data"}, scratch: nil} { // the tour must leave no other files
 		var left []string
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -122,8 +122,8 @@ func TestTour(t *testing.T) {
 	p.stop(t)
 }
 
-// A masker replaces values that differ from run to run: an id by the number of its first
-// appearance, a time or a cursor by a word.
+// A masker replaces values that differ from run to run. An id becomes the number of its
+// first appearance. A time or a cursor becomes a word.
 type masker struct{ ids map[string]int }
 
 var (
@@ -133,7 +133,7 @@ var (
 	anyCursor = regexp.MustCompile(`"next_cursor":"[\w-]+"`)
 )
 
-// mask also writes JSON without white space, with each value on a line.
+// mask replaces the values in a text. It writes JSON with one value on each line.
 func (m *masker) mask(t *testing.T, text string) string {
 	t.Helper()
 	if strings.HasPrefix(text, "{") {
@@ -172,14 +172,14 @@ func compact(t *testing.T, text string) string {
 }
 
 // TestAPIDocument sends the values in the tables of docs/contacts.md, and compares the
-// responses with the tables. docs/errors.md must have every error type. docs/sending.md
-// must have every reason, and the stop and start words of desk.
+// responses with the tables. docs/errors.md must have every type of error.
+// docs/sending.md must have every reason of desk, and its stop words and start words.
 func TestAPIDocument(t *testing.T) {
 	t.Parallel()
 	contacts, sending, errorTypes := docsPage(t, "contacts.md"), docsPage(t, "sending.md"), docsPage(t, "errors.md")
 	dir := newDir(t)
 	s := serve(t, dir)
-	keys := map[string]string{} // by country
+	keys := map[string]string{} // an API key for each country
 	keyIn := func(country string) string {
 		if keys[country] == "" {
 			_, keys[country] = newWorkspace(t, dir, "--country="+country)
@@ -250,9 +250,9 @@ func TestAPIDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentsNameWhatExists: tests and Go files that are named in README.md and docs/
-// exist, and also tests that are named in the help of the tests' flags. Each such flag
-// must name one.
+// TestDocumentsNameWhatExists: the tests and Go files that README.md and docs/ name must
+// exist. The help of each of the tests' flags must name a test, and this test must also
+// exist.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	files, tests, documents, help := map[string]bool{}, []string{}, []string{"../README.md"}, map[string]string{}
@@ -277,7 +277,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		}
 		source, err := os.ReadFile(path)
 		for _, match := range testFlag.FindAllStringSubmatch(string(source), -1) {
-			if match[1] != "update" && match[1] != "seed" { // these flags are for many tests
+			if match[1] != "update" && match[1] != "seed" { // these two flags are for many tests
 				help[match[1]] = match[2]
 			}
 		}
@@ -346,8 +346,8 @@ func prose(text string) string {
 	return mdCode.ReplaceAllString(mdBlock.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), "")
 }
 
-// anchors returns the names of a document's headings in links: in lower case, without
-// punctuation, with hyphens for spaces.
+// anchors returns the headings of a document in the form in which links name them: in
+// lower case, without punctuation, with hyphens instead of spaces.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range mdHeading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -411,7 +411,7 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestNamedPages: if any file names a page of docs/, the page exists. README.md links to
+// TestNamedPages: each page of docs/ that a file names must exist. README.md must link to
 // every page.
 func TestNamedPages(t *testing.T) {
 	t.Parallel()
@@ -457,8 +457,8 @@ func TestNamedPages(t *testing.T) {
 	}
 }
 
-// TestBackup follows docs/backup.md: it makes a backup under a running server that is
-// written to, and restores it.
+// TestBackup does what docs/backup.md describes: it makes a backup while the server is in
+// use, and restores it.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir, restored := newDir(t), t.TempDir()
@@ -520,7 +520,7 @@ func docsPage(t *testing.T, page string) string {
 	return string(text)
 }
 
-// table returns the rows of the table that has this first line.
+// table returns the rows of a table. head is the first line of the table.
 func table(t *testing.T, text, head string) (rows [][]string) {
 	t.Helper()
 	_, after, found := strings.Cut(text, "\n"+head+"\n")
@@ -529,7 +529,7 @@ func table(t *testing.T, text, head string) (rows [][]string) {
 	}
 	for i, line := range strings.Split(after, "\n") {
 		switch {
-		case i == 0: // the line under the head
+		case i == 0: // the line below the head
 		case !strings.HasPrefix(line, "|"):
 			return rows
 		default:

@@ -22,7 +22,7 @@ import (
 	"parley/poster"
 )
 
-// programs returns the code blocks of docs/receivers.md in one language.
+// programs returns the code blocks of docs/receivers.md that are in a language.
 func programs(t *testing.T, language string) (list []string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/receivers.md")
@@ -40,14 +40,14 @@ func programs(t *testing.T, language string) (list []string) {
 	return list
 }
 
-// A program is a program of docs/receivers.md, with the directory where it runs, which
-// has its inbox.
+// A program is a program of docs/receivers.md with the directory in which it runs. The
+// directory has the program's inbox.
 type program struct {
 	dir     string
 	command []string
 	env     []string
 	printed buffer
-	stop    func() // kills it; set by start
+	stop    func() // kills the program; start sets it
 }
 
 // newProgram writes a program to a file and prepares its dependencies.
@@ -140,7 +140,7 @@ func (s *program) receive(t *testing.T, secret string) (url string) {
 	return "http://" + at + "/in"
 }
 
-// inbox reads the events that the program has stored, by id.
+// inbox returns the events that the program has stored, by their ids.
 func (s *program) inbox(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := os.ReadDir(filepath.Join(s.dir, "inbox"))
@@ -163,9 +163,9 @@ func (s *program) lines() []string {
 
 var receivers = []struct{ language, file string }{{"python", "receiver.py"}, {"js", "receiver.mjs"}, {"go", "main.go"}}
 
-// TestReceivers: the receivers of docs/receivers.md accept signed requests, each event
-// once, and refuse others. This also shows that the libraries they use accept our
-// signatures.
+// TestReceivers: the receivers of docs/receivers.md accept each event once if the request
+// is signed. They refuse other requests. This also shows that the libraries that they use
+// accept our signatures.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	for _, receiver := range receivers {
@@ -202,7 +202,7 @@ func TestReceivers(t *testing.T) {
 				accepted(id, event(id, text), key)
 				accepted(id, event(id, text), key)
 			}
-			accepted("evt_new", event("evt_new", "1"), key, other) // as during a rotation
+			accepted("evt_new", event("evt_new", "1"), key, other) // with signatures by two keys, as during a rotation
 			accepted("evt_old", event("evt_old", "1"), other, key)
 			for name, r := range map[string]poster.Result{
 				"another secret": post("evt_a", event("evt_a", "1"), 0, other),
@@ -228,7 +228,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// codeLines counts a program's lines without imports and empty lines.
+// codeLines counts the lines of a program. Imports and empty lines do not count.
 func codeLines(text string) (n int) {
 	block := false
 	for line := range strings.Lines(text) {
@@ -246,8 +246,8 @@ func codeLines(text string) (n int) {
 	return n
 }
 
-// TestCatchUp: the reader of the feed in docs/receivers.md gets every event once,
-// including those from the time when it was not running.
+// TestCatchUp: the reader of the feed in docs/receivers.md gets every event once. It also
+// gets the events of a time when it was not running.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -288,15 +288,15 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestCatchUp_failures: the reader goes on after any response of a server or a proxy. It
-// stops if its key is refused.
+// TestCatchUp_failures: whatever a server or a proxy answers, the reader goes on. It
+// stops only if its key is refused.
 func TestCatchUp_failures(t *testing.T) {
 	t.Parallel()
 	var cursors buffer
 	answers := []string{
 		`HTTP/1.1 410 Gone|{"error":{"type":"cursor_expired","details":{"reason":"retention","oldest":"evt_1","newest":"evt_9"}}}`,
 		"HTTP/1.1 502 Bad Gateway|<html>",
-		"HTTP/1.1 200 OK|", // cut off
+		"HTTP/1.1 200 OK|", // the response is cut off
 		`HTTP/1.1 200 OK|{"data":[{"id":"evt_2","type":"key.created"}],"cursor":"evt_3","more":false}`,
 		`HTTP/1.1 401 No|{"error":{"message":"send a valid API key"}}`,
 	}
@@ -322,15 +322,16 @@ func TestCatchUp_failures(t *testing.T) {
 	}
 }
 
-// TestReceiversOfAServer: each receiver of docs/receivers.md gets the server's events
-// with the same bytes as in the feed. Events from the time when a receiver was down
-// arrive later.
+// TestReceiversOfAServer: each receiver of docs/receivers.md gets the events of a server,
+// with the same bytes as in the feed. If a receiver was down, it gets the events of this
+// time later.
 func TestReceiversOfAServer(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	workspace, key := newWorkspace(t, dir, "--country", "US")
 	channel := must(t, dir, "channel", "add", "sandbox", "--workspace", workspace)["channel_id"].(string)
-	// This server answers every request, and then sends the request's body back, unasked.
+	// This server answers every request. After the response, it sends the body of the
+	// request back, although nobody has asked for it.
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -413,7 +414,7 @@ func TestReceiversOfAServer(t *testing.T) {
 		received()
 	}
 	for i, p := range started {
-		waitFor(t, "what the receiver in "+receivers[i].language+" prints", func() bool { return len(p.lines()) >= len(texts) }) // it stores an event before it prints it
+		waitFor(t, "what the receiver in "+receivers[i].language+" prints", func() bool { return len(p.lines()) >= len(texts) }) // the receiver stores an event before it prints the event
 		if lines := p.lines(); len(lines) != len(texts) {
 			t.Errorf("the receiver in %s printed\n%s", receivers[i].language, strings.Join(lines, "\n"))
 		}

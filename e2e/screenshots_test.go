@@ -25,8 +25,8 @@ var screenshots = flag.String("screenshots", "", "a directory in which TestScree
 
 var readmePictures = flag.String("readme-pictures", "", "the directory in which TestReadmePictures makes the README's pictures of the console anew: -readme-pictures ../docs/pictures")
 
-// TestScreenshots stores pictures of every page and state if -screenshots is set, in two
-// sizes, light and dark. TestAccess checks the same pages.
+// TestScreenshots stores pictures of every page and state, in two sizes, light and dark.
+// It does so only if -screenshots is set. TestAccess checks the same pages.
 func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		return
@@ -46,7 +46,7 @@ func take(b *tab, s shot) {
 	}
 }
 
-// follow clicks an element that leads to another page, and waits for the page.
+// follow clicks an element that leads to another page. It waits for this page.
 func (b *tab) follow(selector string) {
 	b.t.Helper()
 	look[bool](b, "window.before = true")
@@ -98,11 +98,11 @@ var pictures = []struct {
 	{"phone", 390, 760, "dark", through("/inbox?view=open", "[data-row]")},
 }
 
-// mostPicture limits the size of a picture in the repository, in bytes.
+// mostPicture is the greatest size of a picture in the repository, in bytes.
 const mostPicture = 150 << 10
 
-// TestReadmePictures makes the README's pictures, and stores them in the repository if
-// -readme-pictures is set. It checks the size of the existing ones.
+// TestReadmePictures checks the size of the pictures of the README. If -readme-pictures
+// is set, it makes them again and stores them in the repository.
 func TestReadmePictures(t *testing.T) {
 	p := demo(t, newDir(t), "Ctrl-C")
 	link := regexp.MustCompile(`http://\S+/sign-in/\S+`).FindString(p.stdout.String())
@@ -118,7 +118,7 @@ func TestReadmePictures(t *testing.T) {
 		s.open(b)
 		b.wait(`document.readyState === "complete"`)
 		if s.name == "inbox" {
-			b.shows("Read") // a few seconds after the demo has started
+			b.shows("Read") // this takes a few seconds after the start of the demo
 		}
 		b.picture(filepath.Join(dir, s.name+".png"))
 		shrink(t, filepath.Join(dir, s.name+".png"))
@@ -130,7 +130,7 @@ func TestReadmePictures(t *testing.T) {
 	}
 }
 
-// shrink stores a picture with its 256 most frequent colours.
+// shrink reduces a picture to its 256 most frequent colours.
 func shrink(t *testing.T, file string) {
 	t.Helper()
 	body, err := os.ReadFile(file)

@@ -55,8 +55,8 @@ func TestScriptsPostgres(t *testing.T) {
 	runScripts(t, files, pgtest.Database)
 }
 
-// runScripts runs scripts, each with its own database. Without the function database, it
-// is SQLite.
+// runScripts runs scripts. Each script has its own database. It comes from the function
+// database. If the function is nil, the database is SQLite.
 func runScripts(t *testing.T, files []string, database func(testing.TB) string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{
@@ -140,7 +140,7 @@ func scriptFails(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// answerOf reads standard output, which must be one JSON object and nothing else.
+// answerOf reads the standard output. It must be one JSON object and nothing else.
 func answerOf(ts *testscript.TestScript) map[string]any {
 	var object map[string]any
 	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &object); err != nil {

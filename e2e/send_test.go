@@ -28,8 +28,8 @@ import (
 
 var sendKeys = flag.Int("send-keys", 200, "how many idempotency keys TestSendRetries uses")
 
-// A countingProvider counts the accepted messages for each number. It refuses and delays
-// some messages, and loses some responses.
+// A countingProvider counts the messages that it accepts for each number. It refuses and
+// delays some messages, and loses some of its responses.
 type countingProvider struct {
 	provider.Provider
 	mu    sync.Mutex
@@ -58,12 +58,13 @@ func (p *countingProvider) Send(ctx context.Context, d provider.Dispatch) (provi
 	return r, nil
 }
 
-// TestSendRetries makes each call eight times at once, like impatient clients, and again
-// until it has an answer. The provider never accepts a key's message twice, and all
-// successful answers of a key have the same bytes. Every second call is a reply.
+// TestSendRetries makes each call eight times at the same time, as an impatient client
+// does, and repeats it until it has an answer. The provider never accepts the message of
+// a key twice. All successful answers of a key have the same bytes. Every second call is
+// a reply.
 func TestSendRetries(t *testing.T) {
 	t.Parallel()
-	const retries, atOnce = 8, 16 // how many keys are in use at a time
+	const retries, atOnce = 8, 16 // atOnce is the number of keys in use at a time
 	dir := t.TempDir()
 	n := openNode(t, dir, sendFault{})
 	counting := &countingProvider{Provider: n.brokenProvider, taken: map[string]int{}}
@@ -82,7 +83,7 @@ func TestSendRetries(t *testing.T) {
 
 	var answered, other atomic.Int64
 	number := func(i int) string { return fmt.Sprintf("90533%07d", 1_000_000+i*10+7) }
-	asks := func(i int) (path string) { // the path of a reply to a person who has written
+	asks := func(i int) (path string) { // returns the path of a reply to a person who has written
 		in := provider.InboundMessage{ExternalID: "asks-" + number(i), Number: number(i), Text: "Is it ready?", At: desk.TimeOf(time.Now())}
 		c, err := n.app.Receive(t.Context(), ws, channel, in)
 		if err != nil {

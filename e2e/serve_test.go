@@ -20,7 +20,7 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 
-	// The directory does not exist yet: one command is enough.
+	// The directory does not exist yet: serve makes it, and no other command is needed.
 	s := serve(t, dir)
 	for path, want := range map[string]int{
 		"/healthz": 200, "/readyz": 200, "/openapi.json": 200, "/docs": 200, "/metrics": 200, "/": 200, "/v1/contacts": 401,
@@ -48,7 +48,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServePublicPath: the console's paths begin at the root of the host.
+// TestServePublicPath: the paths of the console always begin at the root of the host.
 func TestServePublicPath(t *testing.T) {
 	t.Parallel()
 	s := serve(t, newDir(t), "--public-url", "https://example.com/parley")
@@ -84,7 +84,7 @@ func TestSecondServeIsRefused(t *testing.T) {
 		t.Errorf("the first one's /healthz: status %d", got)
 	}
 	first.kill()
-	serve(t, dir).stop(t) // the lock of a killed server is free
+	serve(t, dir).stop(t) // a killed server leaves its lock free
 }
 
 func TestListenOnATakenPort(t *testing.T) {
@@ -108,8 +108,8 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
-// TestRateLimitOfAssistants: each request to /mcp counts once, whatever it asks for,
-// also if it is refused.
+// TestRateLimitOfAssistants: each request to /mcp counts once. This does not depend on
+// what it asks for, or on whether it is refused.
 func TestRateLimitOfAssistants(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -164,8 +164,8 @@ func TestDrain(t *testing.T) {
 	s := serve(t, dir, "--drain-wait", "4s")
 	s.terminate(t)
 
-	// Load balancers are told to use another server. Requests that still arrive are
-	// served.
+	// Load balancers learn that they must use another server. A request that still
+	// arrives is served.
 	waitFor(t, "/readyz to answer 503", func() bool { return s.status(t, "/readyz") == http.StatusServiceUnavailable })
 	if got := s.status(t, "/healthz"); got != http.StatusOK {
 		t.Errorf("/healthz while draining: status %d", got)
@@ -181,15 +181,15 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestHangUp: SIGHUP drains the server like SIGTERM, unless it was ignored when the
-// server was started.
+// TestHangUp: SIGHUP drains the server, as SIGTERM does. If SIGHUP was ignored when the
+// server was started, it has no effect.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		return // this system has no such signal
 	}
-	// The signal may be ignored in the process that runs the tests, and children inherit
-	// this. If the signal is handled here, a child has the default.
+	// If this process ignores the signal, its children ignore it as well. If this process
+	// handles the signal, a child has the default.
 	hangUps := make(chan os.Signal, 1)
 	signal.Notify(hangUps, syscall.SIGHUP)
 	defer signal.Stop(hangUps)
@@ -275,8 +275,9 @@ func TestLogsHoldNothingOfPeople(t *testing.T) {
 	}
 }
 
-// TestAstray: a client whose base URL lacks /v1 is told so. It is not redirected to the
-// console's sign-in page. Other paths are answered as before.
+// TestAstray: a client has a base URL without /v1. The response says so, and does not
+// redirect the client to the sign-in page of the console. Other paths get the same
+// response as before.
 func TestAstray(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

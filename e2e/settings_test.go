@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestLargeBodyAfterSettingsChanged: the first request after a change of the workspace's
-// settings is answered like any other, also if its body is too large and its length was
-// not announced.
+// TestLargeBodyAfterSettingsChanged: the settings of a workspace change. The first
+// request after that gets the same response as any other request. This also holds for a
+// body that is too large and whose length was not announced.
 func TestLargeBodyAfterSettingsChanged(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -37,8 +37,8 @@ func TestLargeBodyAfterSettingsChanged(t *testing.T) {
 }
 
 // TestDeletedUnderWay: a workspace is deleted while its calls are running. Each call,
-// also a send, is answered like a call with a deleted key. Neither the response nor the
-// log says that the workspace existed.
+// even a send, gets the same response as a call with a deleted key. Neither the response
+// nor the log shows that the workspace existed.
 func TestDeletedUnderWay(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) {
@@ -107,7 +107,7 @@ func TestDeletedUnderWay(t *testing.T) {
 	})
 }
 
-// An after is a body that starts once a channel is closed.
+// An after is a body that begins when a channel is closed.
 type after struct {
 	begin <-chan struct{}
 	body  io.Reader

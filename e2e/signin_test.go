@@ -18,7 +18,7 @@ var guesses = flag.Int("guesses", 60, "how many passwords TestGuesses tries on e
 
 const rightPassword = "correct horse battery"
 
-// out tells whether a page redirects to the sign-in page.
+// out reports whether a page redirects to the sign-in page.
 func (v *visitor) out(t testing.TB) bool {
 	t.Helper()
 	r, err := v.send("/inbox", nil)
@@ -28,8 +28,8 @@ func (v *visitor) out(t testing.TB) bool {
 	return strings.HasPrefix(r.header.Get("Location"), "/sign-in")
 }
 
-// TestSessionsOfNodes: a change of a session at one server has its effect at the next
-// request to any server.
+// TestSessionsOfNodes: a session changes at one server. The next request to any server
+// sees the change.
 func TestSessionsOfNodes(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -83,7 +83,7 @@ func TestSessionsOfNodes(t *testing.T) {
 		m.must("member", "remove", mei)
 		gone("removed", here, there)
 
-		// A link that one server has made can be used once, at another server.
+		// One server makes a link. The link works at another server, but only once.
 		link := m.link("Nora")
 		spent := make(chan int, 8)
 		together(cap(spent), func(i int) {
@@ -114,8 +114,8 @@ func mustForm(t testing.TB, page string, words ...string) filled {
 	return f
 }
 
-// TestGuesses: guessing passwords is limited by e-mail and by address, for all servers
-// together. Meanwhile links and open sessions work.
+// TestGuesses: the number of guessed passwords is limited for an e-mail and for an
+// address, over all servers together. Meanwhile links and open sessions work.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -128,8 +128,8 @@ func TestGuesses(t *testing.T) {
 		}
 		open := m.visitor("Nora", 0)
 		begun := time.Now()
-		// guess tries passwords for an e-mail from an address, and counts the responses by
-		// status.
+		// guess tries passwords for e-mails from addresses. It returns the number of
+		// responses with each status.
 		guess := func(n int, email, from func(i int) string) map[int]int {
 			var mu sync.Mutex
 			counts := map[int]int{}
@@ -185,9 +185,9 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
-// TestTrustedProxy: behind a trusted proxy, wrong passwords from one address do not
-// block passwords from other addresses. Callers that bypass the proxy can't choose an
-// address.
+// TestTrustedProxy: a trusted proxy stands in front of the server. Wrong passwords from
+// one address do not block passwords from another address. A caller that does not use the
+// proxy can't choose its address.
 func TestTrustedProxy(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -208,8 +208,8 @@ func TestTrustedProxy(t *testing.T) {
 			}
 			return r.status
 		}
-		// guesses are the attempts of one caller, who puts another address into the header
-		// each time.
+		// guesses makes the attempts of one caller, who writes another address into the
+		// header each time.
 		guesses := func(v *visitor, n int, forwarded string) (refused int) {
 			for i := range n {
 				if try(v, fmt.Sprintf("m%d@harbour.example", i), "a wrong guess of mine", fmt.Sprintf("192.0.2.%d%s", i, forwarded)) == 429 {
@@ -232,7 +232,7 @@ func TestTrustedProxy(t *testing.T) {
 }
 
 // TestScannedLink: a browser that runs scripts opens a link, follows the links on the
-// page, and requests it again. This does not use the link up.
+// page, and requests the page again. After this, the link can still be used.
 func TestScannedLink(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -253,8 +253,9 @@ func TestScannedLink(t *testing.T) {
 	scanner.shows("This link no longer works")
 }
 
-// TestBehindProxy: behind a TLS proxy with any treatment of the Host header, and with a
-// public URL, cookies are secure and forms are accepted, also in a browser.
+// TestBehindProxy: a TLS proxy stands in front of the server, and the server has a public
+// URL. Cookies are secure and forms are accepted, also in a browser, however the proxy
+// treats the Host header.
 func TestBehindProxy(t *testing.T) {
 	t.Parallel()
 	for name, keepsHost := range map[string]bool{"keeps the host": true, "changes the host": false} {
@@ -280,12 +281,12 @@ func TestBehindProxy(t *testing.T) {
 			if c := r.header.Get("Set-Cookie"); err != nil || r.status != 303 || !strings.HasPrefix(c, "__Host-parley_") || !strings.Contains(c, "; Secure") || !strings.Contains(c, "; HttpOnly") {
 				t.Fatalf("%d %q %v %s", r.status, c, err, r.body)
 			}
-			v.old = true // sends only Origin
+			v.old = true // this browser sends only Origin
 			rename := mustForm(t, v.mustGet(t, 200, "/me"), `name="name"`).with("name", "Mei Tanaka")
 			v.mustPost(t, 303, rename.action, rename.values)
 			for _, origin := range []string{"https://evil.example", m.nodes[0].url, "null"} {
 				if !keepsHost && origin == m.nodes[0].url {
-					continue // the host is the server's own
+					continue // the host in the request is the server's own
 				}
 				if r, err := v.send(rename.action, rename.values, "Origin", origin); err != nil || r.status != http.StatusForbidden {
 					t.Errorf("a form from %s is answered %d, %v", origin, r.status, err)
@@ -298,9 +299,9 @@ func TestBehindProxy(t *testing.T) {
 	}
 }
 
-// TestPlainHost: with plain HTTP and a name other than localhost, as in an office,
-// cookies work and forms are accepted, also in a browser. Headers of a proxy do not
-// change this.
+// TestPlainHost: the server has plain HTTP and a name other than localhost, as in an
+// office. Cookies work and forms are accepted, also in a browser. Headers of a proxy do
+// not change this.
 func TestPlainHost(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)

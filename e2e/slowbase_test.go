@@ -29,7 +29,7 @@ var (
 	slowWriting  = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them; see -slow-rounds")
 )
 
-// eightWebhooks adds eight webhooks to a workspace, all with the same sink.
+// eightWebhooks adds eight webhooks to a workspace. All of them post to the same sink.
 func eightWebhooks(t *testing.T, s *server, key string) (*sink, []string) {
 	t.Helper()
 	to := newSink(t)
@@ -40,8 +40,8 @@ func eightWebhooks(t *testing.T, s *server, key string) (*sink, []string) {
 	return to, ids
 }
 
-// TestDatabaseAway: while the database is away, a server with eight webhooks uses little
-// CPU and logs little. Soon after the database is back, events are delivered.
+// TestDatabaseAway: while the database is away, a server with eight webhooks needs little
+// CPU and logs little. Events are delivered soon after the database is back.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -64,7 +64,7 @@ func TestDatabaseAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			for block := make([]byte, 64<<10); err == nil; { // until the buffer is full
+			for block := make([]byte, 64<<10); err == nil; { // until the disk is full
 				_, err = f.Write(block)
 			}
 		}
@@ -121,7 +121,8 @@ func databaseIsAway(t *testing.T, d deployment, away func(*server), back func())
 	}
 }
 
-// A lagged records deliveries while the database is slow.
+// A lagged is an endpoint. It records the deliveries that arrive while the database is
+// slow.
 type lagged struct {
 	sync.Mutex
 	written map[string]time.Time // by external id
@@ -130,8 +131,8 @@ type lagged struct {
 
 var externalID = regexp.MustCompile(`"external_id":"([^"]*)"`)
 
-// TestSlowDatabase: with a slow connection to the database, ten events a second are all
-// delivered soon, and the metric of the lag shows their delay.
+// TestSlowDatabase: the connection to the database is slow. Ten events a second are still
+// all delivered soon, and the metric of the lag shows the delay.
 func TestSlowDatabase(t *testing.T) {
 	t.Parallel()
 	p := pgtest.NewProxy(t, pgtest.Database(t))
@@ -261,14 +262,15 @@ func (d deployment) execute(t testing.TB, statements ...string) {
 	}
 }
 
-// TestLostCommits: under a running server, the database returns to an earlier state, as
+// TestLostCommits: while a server runs, the database returns to an earlier state, as
 // after a failover to a standby that was behind. Only events after the restored cursor
-// are delivered twice, and events that are written afterwards are delivered.
+// are delivered twice. Events that are written later are delivered.
 func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, d deployment) {
-		// These are all tables of the feed, deliveries and leases. The other tables stay, so
-		// that the contacts of lost events are not created again.
+		// These are all tables of the feed, the deliveries and the leases. The other
+		// tables are not restored, so that the contacts of the lost events are not
+		// created again.
 		feed, webhooks := []string{"events", "event_counters"}, []string{"webhook_states", "deliveries", "leases"}
 		if d.database == "" {
 			feed = feed[:1]
@@ -282,7 +284,7 @@ func TestLostCommits(t *testing.T) {
 		l.create(0, kept, nil)
 		to.wait(t, kept)
 		s.wantSettled(t, key, webhook)
-		// The backup has these events, but not their deliveries.
+		// The backup has these events. It does not have their deliveries.
 		back := d.copyOf(t, webhooks...)
 		l.create(kept, unsure, nil)
 		to.wait(t, kept+unsure)
@@ -324,7 +326,7 @@ func TestLostCommits(t *testing.T) {
 	})
 }
 
-// copyOf copies tables, and returns the statements that restore their present content.
+// copyOf copies tables. It returns the statements that restore the present content.
 func (d deployment) copyOf(t testing.TB, tables ...string) (back []string) {
 	t.Helper()
 	var copying []string

@@ -19,9 +19,9 @@ import (
 
 var speed = flag.Duration("speed", 200*time.Millisecond, "how long TestSpeed (three times), TestFeedSpeed and TestAudience measure each thing")
 
-// TestSpeed compares the speed of sends with that of contact creates, and GET /templates
-// with a bare server that sends the same bytes. It only checks that all requests
-// succeed, because machines differ.
+// TestSpeed compares the speed of sends with the speed of contact creates. It compares
+// GET /templates with a bare server that sends the same bytes. It only checks that all
+// requests succeed, because machines differ.
 func TestSpeed(t *testing.T) {
 	const senders, readers, templates = 64, 16, 500
 	dir := newDir(t)
@@ -47,7 +47,7 @@ func TestSpeed(t *testing.T) {
 			n := next.Add(1)
 			return sendTo(c, n, fmt.Sprintf(`"phone":"+1313%06d9"`, n))
 		}))
-		again = append(again, rate(t, senders, func() error { // to existing contacts
+		again = append(again, rate(t, senders, func() error { // sends to contacts that exist
 			n := next.Add(1)
 			return sendTo(c, n, fmt.Sprintf(`"phone":"+1515%06d9"`, n%50))
 		}))
@@ -61,7 +61,7 @@ func TestSpeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if *speed < time.Second && n == 20 {
-			break // enough to see that it works
+			break // this is enough to see that it works
 		}
 		must(t, dir, "template", "put", "--channel", channel, "--file", file)
 	}
@@ -109,7 +109,8 @@ func sendTo(c *client, n int64, to string) error {
 	return err
 }
 
-// rate runs do in this many clients for a while, and returns the calls per second.
+// rate calls do in this many clients for a while. It returns the number of calls per
+// second.
 func rate(t *testing.T, clients int, do func() error) float64 {
 	t.Helper()
 	var calls atomic.Int64
@@ -130,8 +131,9 @@ func median(list []float64) float64 { return slices.Sorted(slices.Values(list))[
 
 const bareEnv = "BARE_SERVER"
 
-// startBare starts a process that answers every request with body, and returns its URL.
-// The path /posts returns how many POST requests it has answered.
+// startBare starts a process that answers every request with body. It returns the URL of
+// the process. The path /posts has the number of POST requests that the process has
+// answered.
 func startBare(t *testing.T, body []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "body")

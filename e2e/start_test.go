@@ -14,8 +14,8 @@ import (
 
 var held = flag.Int("held", 2000, "how many contacts the server of TestStart has when it starts. Long run: -held 100000")
 
-// TestStart measures the time from exec to the first 200 of /healthz, with contacts in
-// the database. The time is logged, but not checked.
+// TestStart measures the time from exec to the first 200 of /healthz. The database has
+// contacts. The time is logged, but not checked.
 func TestStart(t *testing.T) {
 	const starts = 5
 	dir := newDir(t)
@@ -50,8 +50,8 @@ func TestStart(t *testing.T) {
 	t.Logf("start after a kill, with a log to recover: %v", start(t, dir))
 }
 
-// start starts a server, stops it, and returns how long the start took. It reads the log
-// while it is written, because serve checks the log only now and then.
+// start starts a server, stops it, and returns the time that the start took. It reads
+// each line of the log at once, because serve reads the log only from time to time.
 func start(t *testing.T, dir string) time.Duration {
 	t.Helper()
 	cmd := exec.Command(binary, "serve", "--data", dir, "--listen", "127.0.0.1:0")

@@ -16,13 +16,13 @@ import (
 )
 
 // A stage has all data for the pages: a demo with some additions, a workspace without
-// data, and a server without workspaces. Tabs are found by who is signed in.
+// data, and a server without workspaces. It has a tab for each person who is signed in.
 type stage struct {
 	d         runningDemo
-	key       string            // of the demo, for the API
+	key       string            // the API key of the demo
 	workspace string            // the demo's workspace
-	people    map[string]string // added contacts, by name
-	again     string            // a conversation of a person who had an earlier one
+	people    map[string]string // the ids of the added contacts, by name
+	again     string            // a conversation of a person who has an earlier conversation
 	tabs      map[string]*tab
 }
 
@@ -39,7 +39,7 @@ func newStage(t *testing.T) *stage {
 	st := &stage{d: startDemo(t), people: map[string]string{}, tabs: map[string]*tab{}}
 	st.workspace, st.key = st.d.access(t)
 	for name, fields := range map[string]string{
-		"doubt":    `"name":"Ines Doubt","phone":"+12025550003"`, // the outcome of this person's message stays unknown
+		"doubt":    `"name":"Ines Doubt","phone":"+12025550003"`, // this send stays in doubt
 		"off":      `"name":"Omar Off","phone":"+12025550188"`,
 		"long":     `"name":"` + strings.Repeat("Wolfeschlegelsteinhausenberger", 5) + `","phone":"+12025550189","email":"` + strings.Repeat("a", 60) + `@` + strings.Repeat("long.", 30) + `example","external_id":"` + strings.Repeat("0", 120) + `","note":"` + strings.Repeat("word ", 200) + `"`,
 		"nameless": `"external_id":"crm-1"`,
@@ -68,7 +68,7 @@ func newStage(t *testing.T) *stage {
 	if err := os.WriteFile(file, []byte("Terms"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, fault := range []string{"", "gone", "fail:9"} { // ready, failed, pending
+	for _, fault := range []string{"", "gone", "fail:9"} { // one file is ready, one has failed, one is pending
 		args := []string{"sandbox", "inbound", "--channel", channel, "--from", "+12025550189", "--file", file, "--type", "text/plain"}
 		if fault != "" {
 			args = append(args, "--fault", fault)
@@ -124,7 +124,7 @@ func (st *stage) linkOf(t testing.TB, workspace, email string) string {
 	return link.Path
 }
 
-// A shot is a page in one state, with the steps to get there.
+// A shot is a page in one state. open has the steps that lead to it.
 type shot struct {
 	name string
 	who  string
@@ -133,7 +133,8 @@ type shot struct {
 
 func at(path string) func(*tab) { return func(b *tab) { b.t.Helper(); b.open(path) } }
 
-// through follows the first link of each of the selectors.
+// through returns a function that opens a page, and then follows the first link of each
+// selector.
 func through(path string, links ...string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -145,7 +146,7 @@ func through(path string, links ...string) func(*tab) {
 	}
 }
 
-// acting opens a page, and then acts on it.
+// acting returns a function that opens a page, and then does the acts on it.
 func acting(open func(*tab), acts ...func(*tab)) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -156,8 +157,8 @@ func acting(open func(*tab), acts ...func(*tab)) func(*tab) {
 	}
 }
 
-// pushing clicks an element that opens another one on the page, and waits for the opened
-// one.
+// pushing returns a function that clicks an element. The click opens another element on
+// the page, and the function waits for it.
 func pushing(selector, opens string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -167,7 +168,7 @@ func pushing(selector, opens string) func(*tab) {
 	}
 }
 
-// with fills fields, given as pairs of selector and value.
+// with returns a function that fills fields, given as pairs of selector and value.
 func with(pairs ...string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -178,7 +179,7 @@ func with(pairs ...string) func(*tab) {
 	}
 }
 
-// sending clicks a button that sends its form.
+// sending returns a function that clicks a button and so sends the button's form.
 func sending(button string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -192,7 +193,8 @@ func sending(button string) func(*tab) {
 
 const mainButton = "main form .btn.main"
 
-// wrong sends a form with invalid values, and gets the form back.
+// wrong returns a function that sends a form with invalid values, and waits until the
+// form is shown again.
 func wrong(open func(*tab), pairs ...string) func(*tab) {
 	return acting(open, with(pairs...), sending(mainButton), func(b *tab) {
 		b.t.Helper()
@@ -200,7 +202,8 @@ func wrong(open func(*tab), pairs ...string) func(*tab) {
 	})
 }
 
-// until opens the rows of a list one by one until a page has an element.
+// until returns a function that opens the rows of a list, one after the other. It stops
+// at a page that has an element.
 func until(list, has string) func(*tab) {
 	return func(b *tab) {
 		b.t.Helper()
@@ -215,8 +218,8 @@ func until(list, has string) func(*tab) {
 	}
 }
 
-// shots lists every page and state. In this order, no shot removes data that a later one
-// needs.
+// shots lists every page and state. Their order matters: no shot removes data that a
+// later shot needs.
 func (st *stage) shots(t *testing.T) []shot {
 	t.Helper()
 	const talk = "/inbox?view=open"
@@ -232,7 +235,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		b.open("/send?contact=" + st.people["off"])
 		b.open(look[string](b, `document.querySelector("#templates li:nth-child(2) a").href`))
 	}
-	changed := func(b *tab) { // by another member, after the page was opened
+	changed := func(b *tab) { // another member changes the conversation after the page was opened
 		through(talk, "[data-row]")(b)
 		look[bool](b, `(async () => { const form = document.querySelector("#head details form"), data = new URLSearchParams(new FormData(form)), now = document.querySelector("#head [name=seen_assignee]").value;
 			document.querySelector("#head").removeAttribute("data-live"); // as if the stream were late
@@ -460,7 +463,7 @@ func (st *stage) walk(t *testing.T, show func(*tab, shot)) {
 	}
 	for _, page := range pages {
 		pattern := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.TrimSuffix(page[1], "{$}"), "*")
-		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" // a stream, a page that needs two workspaces, and a file
+		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" // these are a stream, a page that needs two workspaces, and a file
 		for at := range visited {
 			ok, _ := path.Match(pattern, at)
 			found = found || ok

@@ -22,10 +22,10 @@ var (
 	stopFor   = flag.Duration("stop-for", 7*time.Second, "for how long TestStoppedNode stops the node each time; see -node-stops")
 )
 
-// stoppedWait is how long a caller may wait for a stopped node.
+// stoppedWait is the longest time that a caller may wait for a stopped node.
 const stoppedWait = 8 * time.Second
 
-// A waits is how long callers of the running nodes have waited.
+// A waits has the times that callers of the running nodes have waited.
 type waits struct {
 	mu      sync.Mutex
 	longest map[string]time.Duration
@@ -43,9 +43,9 @@ func (w *waits) note(what string, took time.Duration, status int) {
 	}
 }
 
-// TestStoppedNode stops one of three nodes under load (SIGSTOP) while it writes, sends
-// and assigns in the workspace that all use. Writes, sends and inbound messages of the
-// other nodes wait for a few seconds at most, and none fails for good.
+// TestStoppedNode stops one of three nodes (SIGSTOP) under load, while it writes, sends
+// and assigns in a workspace that all nodes use. At the other nodes, writes, sends and
+// inbound messages wait for a few seconds at most. In the end all of them succeed.
 func TestStoppedNode(t *testing.T) {
 	t.Parallel()
 	w := newWhatsApp(t, pgtest.Database(t)+"?pool_max_conns=8", templatesOf(1))
@@ -68,7 +68,7 @@ func TestStoppedNode(t *testing.T) {
 				began := time.Now()
 				status, err := do(clients[of], next.Add(1))
 				switch {
-				case of == len(nodes)-1: // the node that is stopped
+				case of == len(nodes)-1: // a call of the node that is stopped
 				case err != nil && load.Err() == nil:
 					t.Errorf("%s, after %v: %v", what, time.Since(began), err)
 				case err == nil:
@@ -82,7 +82,7 @@ func TestStoppedNode(t *testing.T) {
 		return r.status, err
 	}
 	sends := func(c *client, n int64) (int, error) {
-		time.Sleep(250 * time.Millisecond) // each has several statuses, and an inbound message would wait behind them
+		time.Sleep(250 * time.Millisecond) // each send has several statuses, and an inbound message would wait behind them
 		r, err := c.send("POST", "/conversations/outbound", outbound(fmt.Sprintf("+9054%08d", n), "Ada"), "Idempotency-Key", fmt.Sprint("k", n))
 		return r.status, err
 	}

@@ -12,8 +12,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// opening returns two commands that open an installation. All other commands open it in
-// the same way.
+// opening returns two commands that open an installation, as examples: all other commands
+// open it in the same way.
 func opening(dir string) map[string][]string {
 	return map[string][]string{
 		"command": {"workspace", "list", "--data", dir},
@@ -54,7 +54,7 @@ func TestAnotherSecretKeyIsRefused(t *testing.T) {
 	}
 	must(t, made, "workspace", "create", "--name", "A")
 	for name := range opening("") {
-		t.Run(name, func(t *testing.T) { // not in parallel: a server takes its lock before it checks the key
+		t.Run(name, func(t *testing.T) { // not in parallel, because a server takes its lock before it checks the key
 			refused(t, []string{anotherKey}, opening(given)[name], "secret key", "PARLEY_SECRET_KEY")
 			refused(t, []string{anotherKey}, opening(made)[name], "secret key")
 			refused(t, nil, opening(given)[name], "secret.key", "PARLEY_SECRET_KEY")
@@ -88,7 +88,8 @@ func setSchema(t *testing.T, dir, statement string) {
 	}
 }
 
-// TestFirstCommandsAtOnce: ten processes at once make one installation.
+// TestFirstCommandsAtOnce: ten processes start at the same time and make only one
+// installation.
 func TestFirstCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -106,7 +107,8 @@ func TestFirstCommandsAtOnce(t *testing.T) {
 	}
 }
 
-// TestStopLeavesOneFile: after a clean stop, all data is in the file that is backed up.
+// TestStopLeavesOneFile: after a clean stop, one file has all data. It is the file that a
+// backup copies.
 func TestStopLeavesOneFile(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

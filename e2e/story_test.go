@@ -18,14 +18,14 @@ import (
 
 // A hand is a way in which a person uses a page.
 type hand interface {
-	follow(selector string)        // a link or button that leads to another page
-	push(selector string)          // a link or button that stays on the page
-	write(selector, text string)   // into a field
-	choose(selector, value string) // an option of a select
-	until(condition string)        // waits for actions of others while the page is open
+	follow(selector string)        // clicks a link or button that leads to another page
+	push(selector string)          // clicks a link or button that stays on the page
+	write(selector, text string)   // types into a field
+	choose(selector, value string) // chooses an option of a select
+	until(condition string)        // waits until the page shows what others have done
 }
 
-// A mouseHand uses the mouse. It uses keys only to write.
+// A mouseHand uses the mouse. It uses keys only for writing.
 type mouseHand struct{ *tab }
 
 func (h mouseHand) push(selector string)        { h.click(selector) }
@@ -37,8 +37,8 @@ func (h mouseHand) choose(selector, value string) {
 	look[bool](h.tab, fmt.Sprintf(`{ const el = document.querySelector(%q); el.value = %q; el.dispatchEvent(new Event("change", { bubbles: true })); el.value === %[2]q }`, selector, value))
 }
 
-// A plainHand uses pages without script. So it has to click the buttons that the script
-// clicks for other users, and to load a page again to see changes.
+// A plainHand uses pages without script. It clicks the buttons that the script clicks for
+// other users. To see changes, it loads the page again.
 type plainHand struct{ mouseHand }
 
 func (h plainHand) until(condition string) {
@@ -54,8 +54,8 @@ func (h plainHand) until(condition string) {
 	}
 }
 
-// A keyHand uses only keys: an element's shortcut if it has one, otherwise Tab until the
-// element has a visible focus, and Enter.
+// A keyHand uses only keys. If an element has a shortcut, it presses the shortcut.
+// Otherwise it presses Tab until the element has a visible focus, and then Enter.
 type keyHand struct{ *tab }
 
 // reach moves the focus to an element.
@@ -121,7 +121,7 @@ func (h keyHand) write(selector, text string) {
 	h.press(text)
 }
 
-// choose moves down the list with the arrow keys.
+// choose goes down the list of options with the arrow keys.
 func (h keyHand) choose(selector, value string) {
 	h.t.Helper()
 	h.reach(selector)
@@ -136,7 +136,7 @@ func (h keyHand) choose(selector, value string) {
 
 func (h keyHand) until(condition string) { h.stays(condition) }
 
-// stays waits for a condition that must become true without loading another page.
+// stays waits until a condition is true. The page must not be left meanwhile.
 func (b *tab) stays(condition string) {
 	b.t.Helper()
 	look[bool](b, "window.stays = true")
@@ -146,7 +146,7 @@ func (b *tab) stays(condition string) {
 	}
 }
 
-// runNoScripts turns off the scripts of pages.
+// runNoScripts makes the browser ignore the scripts of pages.
 func (b *tab) runNoScripts() {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -184,16 +184,16 @@ func (d runningDemo) access(t *testing.T) (workspace, key string) {
 	return stored.Workspace, stored.Key
 }
 
-// TestStory is the main job of the console, from the link that the demo prints to a
-// conversation that is closed and found again. It is done with script and mouse, without
-// script, and with keys only.
+// TestStory does the main job of the console. It begins with the link that the demo
+// prints, and ends with a conversation that is closed and found again. It is done with
+// script and mouse, without script, and with keys only.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	withEachHand(t, story)
 }
 
-// withEachHand plays a story, each time in a new demo: with script and mouse, without
-// script, and with keys only.
+// withEachHand plays a story three times, each time in a new demo: with script and mouse,
+// without script, and with keys only.
 func withEachHand(t *testing.T, play func(*testing.T, runningDemo, *tab, hand)) {
 	t.Helper()
 	for name, of := range map[string]func(*tab) hand{
@@ -217,7 +217,7 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 	h.follow("main form button")
 	b.wait(`location.pathname === "/inbox"`)
 
-	// A key, which is shown once.
+	// A key is made. It is shown once.
 	h.follow(`.rail a[href="/settings"]`)
 	h.follow(`a[href="/settings/keys"]`)
 	h.follow(`a[href="/settings/keys/new"]`)
@@ -287,7 +287,8 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 		t.Error("after closing, the same conversation is shown")
 	}
 
-	// Find it again: in the list of closed conversations, and by the person.
+	// The closed conversation is found again: in the list of closed conversations, and by
+	// the person.
 	h.follow(`.rail a[href="/inbox"]`)
 	h.push(`#views details > summary`)
 	h.follow(`#views a[href*="view=closed"]`)
@@ -318,7 +319,7 @@ func story(t *testing.T, d runningDemo, b *tab, h hand) {
 	d.want(t, 401, key, "GET", "/contacts", "")
 }
 
-// assign assigns the open conversation to a member, or gives it back to the pool.
+// assign assigns the open conversation to a member. It can also give it back to the pool.
 func assign(b *tab, h hand, to string) {
 	b.t.Helper()
 	b.wait(`document.querySelector("#f-holder")`)
@@ -341,7 +342,8 @@ func assign(b *tab, h hand, to string) {
 	}
 }
 
-// enter presses Enter in a field that uses the key. (press would also type it.)
+// enter presses Enter in a field that handles the key itself. (press would also type the
+// key.)
 func (b *tab) enter() {
 	b.t.Helper()
 	look[bool](b, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })) || true`)

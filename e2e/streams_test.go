@@ -17,13 +17,14 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// eachStore runs a test on both stores. flags are the flags for commands and servers.
+// eachStore runs a test with SQLite and with PostgreSQL. flags are the flags for commands
+// and servers.
 func eachStore(t *testing.T, test func(t *testing.T, dir string, flags []string)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, newDir(t), nil) })
 	t.Run("postgres", func(t *testing.T) { test(t, newDir(t), []string{"--database", pgtest.Database(t)}) })
 }
 
-// stream opens a stream of events, and returns it once its header has arrived.
+// stream opens a stream of events. It returns the stream when its header has arrived.
 func (s *server) stream(t testing.TB, key, query string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/events"+query, http.NoBody)
@@ -45,9 +46,9 @@ var (
 	slowFor     = flag.Duration("slow-for", time.Second, "how long TestSlowReaders reads slowly; from 30s on it also waits until the streams end; see -slow-readers")
 )
 
-// TestSlowReaders: clients read 100 bytes a second from streams that have megabytes to
-// send. This uses up neither the server's memory nor another workspace's turns. When the
-// clients stop reading, the streams end.
+// TestSlowReaders: streams have megabytes to send, but their clients read only 100 bytes
+// a second. This uses up neither the server's memory nor the turns of another workspace.
+// When the clients stop reading, the streams end.
 func TestSlowReaders(t *testing.T) {
 	const ofKey, contacts = 16, 500
 	dir := newDir(t)
@@ -76,7 +77,7 @@ func TestSlowReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns = append(conns, c)
-		// With a large buffer, the server would not notice that the client reads slowly.
+		// With a large buffer, the server would not notice how slowly the client reads.
 		if err := c.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestSlowReaders(t *testing.T) {
 					t.Error(err)
 				}
 				if _, err := io.ReadFull(conns[n], second); err != nil {
-					return // the server has ended it, because others needed its memory
+					return // the server has ended the stream, because others needed its memory
 				}
 			}
 		})
@@ -115,8 +116,8 @@ func TestSlowReaders(t *testing.T) {
 
 var streamRevocations = flag.Int("stream-revocations", 3, "how many keys TestRevokedStreams revokes on each store; from 100 on it judges how soon their streams end. Long run: -stream-revocations 100")
 
-// TestRevokedStreams: once the revocation of a key is acknowledged, the key's streams
-// send nothing that was committed later, and end. In half of the runs, other clients
+// TestRevokedStreams: a key is revoked. After the response to this, the key's streams
+// send nothing that was committed later, and they end. In half of the runs, other clients
 // write meanwhile.
 func TestRevokedStreams(t *testing.T) {
 	t.Parallel()
@@ -174,7 +175,7 @@ func TestRevokedStreams(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("the streams of a revoked key do not end")
 			}
-			// The revocation is an event too. Later commits come after it.
+			// The revocation is an event of the feed. Later commits have later events.
 			revoked := ""
 			for _, e := range nodes[0].events(t, key, start) {
 				if e.Type == "key.updated" && e.Subject.ID == id {
@@ -200,13 +201,13 @@ func TestRevokedStreams(t *testing.T) {
 	})
 }
 
-// lastOf reads a stream to its end. It returns the id of the last event and the time of
-// the end, and counts the events in sent.
+// lastOf reads a stream to its end. It returns the id of the last event, and the time at
+// which the stream ended. It adds the number of events to sent.
 func lastOf(t *testing.T, stream *http.Response, sent *atomic.Int64) (last string, ended time.Time) {
 	lines := bufio.NewScanner(stream.Body)
 	lines.Buffer(nil, 8<<20)
 	for lines.Scan() {
-		var e feedEvent // a block that has only a cursor has no id
+		var e feedEvent // the id is missing in a block that has only a cursor
 		data, found := strings.CutPrefix(lines.Text(), "data: ")
 		if found && json.Unmarshal([]byte(data), &e) == nil && e.ID != "" {
 			if e.ID <= last {

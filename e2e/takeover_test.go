@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// TestTakeWhatWasTaken: a colleague takes a conversation while the pointer is on "Take
-// it". A click at the moment when the button becomes "Take over" does not take the
-// conversation: the page asks. A member who loses a conversation is told who has it.
+// TestTakeWhatWasTaken: the pointer is on "Take it" when a colleague takes the
+// conversation. The button becomes "Take over". A click at this moment does not take the
+// conversation: the page asks first. A member who loses a conversation is told who has it
+// now.
 func TestTakeWhatWasTaken(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -28,7 +29,7 @@ func TestTakeWhatWasTaken(t *testing.T) {
 	b.follow("main form button")
 	b.open(talk)
 	b.wait(`document.querySelector("#head .btn.main")?.textContent === "Take it"`)
-	// The click comes at the moment when the button has changed.
+	// The click comes just when the button has changed.
 	look[bool](b, `new MutationObserver(() => {
 		const button = document.querySelector("#head .btn.main");
 		if (button?.textContent === "Take over" && !window.clicked) { window.clicked = true; button.click(); }
@@ -43,7 +44,7 @@ func TestTakeWhatWasTaken(t *testing.T) {
 	b.wait(`document.querySelector("#standing[data-mine]")`)
 	api.must(t, 200, "PUT", "/conversations/"+made["conversation_id"].(string)+"/assignee", `{"member":"`+ids["Tomas"]+`"}`)
 	b.wait(`document.querySelector("#toasts")?.innerText.includes("No longer yours: held by") && document.querySelector("#toasts").innerText.includes("Tomas")`)
-	// After a while, the new state counts as seen.
+	// After a while, the page takes it that the member has seen the new state.
 	b.wait(`document.querySelector("#head [name=seen_assignee]").value === "` + ids["Tomas"] + `"`)
 	b.follow("#head .btn.main")
 	b.wait(`document.querySelector("#standing[data-mine]")`)

@@ -19,15 +19,15 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestTalkStory: a team answers a customer, with script and mouse, without script, and
-// with keys only.
+// TestTalkStory: a team replies to a customer. This is done with script and mouse,
+// without script, and with keys only.
 func TestTalkStory(t *testing.T) {
 	t.Parallel()
 	withEachHand(t, talkStory)
 }
 
-// strike presses a key that only the page handles. (Keys of press are also typed into
-// the field, even if the page has handled them.)
+// strike presses a key that only the page handles. (The method press also types its keys
+// into the field, even if the page has handled them.)
 func (h keyHand) strike(key string, code int64) {
 	h.t.Helper()
 	h.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -98,7 +98,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	h.follow("main form .btn.main")
 	b.shows("/there")
 
-	// A customer writes, with a photo. The conversation is unassigned, and waits.
+	// A customer sends a message with a photo. The conversation is unassigned, and waits.
 	talk, asked := c.writes("+34600111222", "Is this one still there?", "--name", "Rosa Marín", "--file", aPicture(t, "shop.png"))
 	h.follow(`.rail a[href="/inbox"]`)
 	h.follow(`#views a[href*="view=unassigned"]`)
@@ -110,7 +110,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 		t.Errorf("no window, or somebody holds it\n%s", b.place())
 	}
 
-	// The saved reply answers the message, and the conversation is assigned to its sender.
+	// A member sends the saved reply. This assigns the conversation to the member.
 	switch h := h.(type) {
 	case keyHand:
 		h.strike("r", 'R')
@@ -134,8 +134,8 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	b.wait(`document.querySelector("#thread .bubble.ours:last-of-type")?.textContent.includes("Yes Rosa, it is. Nora")`)
 	b.wait(fmt.Sprintf(`document.querySelector("#head").innerText.includes("yours") && !document.querySelector("%[1]s.waits, %[1]s.unread")`, row))
 
-	// A note, which the customer does not see.
-	b.press(kb.Escape) // out of the reply's field
+	// leaves the field of the reply
+	b.press(kb.Escape) // leaves the field of the reply
 	note := `#foot-do a[href*="/notes"]`
 	if plain {
 		h.follow(note)
@@ -150,7 +150,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	}
 	b.wait(`document.querySelector("#thread .jotted")?.textContent.includes("Keep one aside")`)
 
-	// An answer to the first message, with a file.
+	// A reply with a file answers the first message.
 	h.follow(fmt.Sprintf("#m-%s .quoting", asked))
 	b.wait(fmt.Sprintf(`document.querySelector("#reply [name=reply_to]")?.value === %q`, asked))
 	if !look[bool](b, `document.querySelector("#reply-more").open`) {
@@ -172,7 +172,8 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 
 	closingWindow(t, b, h, c)
 
-	// The policy assigns conversations to members who are available. Nora goes away.
+	// The policy assigns conversations only to members who are available. Nora sets
+	// herself away.
 	h.follow(`.rail a[href="/settings"]`)
 	h.follow(`nav a[href="/settings/policy"]`)
 	for _, name := range []string{"Mei", "Nora"} {
@@ -191,7 +192,7 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	h.follow(`.rail a[href="/overview"]`)
 	b.wait(`[...document.querySelectorAll("#team tr")].some((el) => el.textContent.includes("Nora") && el.textContent.includes("Away"))`)
 
-	// Set hours: from now on, the policy assigns nothing at night.
+	// Hours are set. From now on, the policy assigns no conversation at night.
 	h.follow(`.rail a[href="/settings"]`)
 	h.follow(`nav a[href="/settings/policy"]`)
 	h.choose("#f-open", "hours")
@@ -202,14 +203,14 @@ func talkStory(t *testing.T, d runningDemo, b *tab, h hand) {
 	}
 }
 
-// closingWindow: the window closes while a member types. The text stays, and a template
-// is offered.
+// closingWindow tests a window that closes while a member types. The text stays, and the
+// page offers a template.
 func closingWindow(t *testing.T, b *tab, h hand, c *customer) {
 	t.Helper()
 	_, plain := h.(plainHand)
 	const typed = "Typed in time"
 	talk, closes := "", time.Time{}
-	for left := 15 * time.Second; ; left *= 2 { // on a slow machine, the window closes before the text is typed
+	for left := 15 * time.Second; ; left *= 2 { // on a slow machine, the window may close before the text is typed: then try a longer time
 		closes = time.Now().Add(left)
 		talk, _ = c.writes("+34600333444", "Are you there?", "--name", "Wanda Late", "--at", closes.Add(-86_100*time.Second).UTC().Format(time.RFC3339Nano))
 		b.open("/inbox/" + talk)

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestWithoutLeaving: a template, four files and an assignment, without leaving the
-// thread. The keyboard is used where possible.
+// TestWithoutLeaving: a member sends a template and four files, and assigns the
+// conversation, all without leaving the thread. The keyboard is used where possible.
 func TestWithoutLeaving(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)
@@ -39,8 +39,8 @@ func TestWithoutLeaving(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 
-	// The panel, by keyboard: search, choose, a refusal, send. The text that was typed for
-	// a reply stays.
+	// The panel is used by keyboard: a search, a choice, a refusal, a send. The text that
+	// was typed for a reply stays.
 	b.fill("#f-reply", "A draft")
 	look[bool](b, `document.activeElement.blur() || (window.stays = true)`)
 	b.press("t")
@@ -69,8 +69,8 @@ func TestWithoutLeaving(t *testing.T) {
 		t.Errorf("the draft is %q", text)
 	}
 
-	// Four files: two are dropped, one is pasted, one is chosen. The second one is
-	// refused, and left out.
+	// There are four files: two are dropped, one is pasted, one is chosen. The second one
+	// is refused, and the member leaves it out.
 	give := func(event, kind string, names ...string) {
 		t.Helper()
 		look[bool](b, fmt.Sprintf(`{ const data = new DataTransfer();
@@ -88,7 +88,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(kb.ModifierCtrl)))
 	b.click("#reply .btn.main")
 	b.wait(`!window.before || document.querySelector("#files .error")`)
-	if look[bool](b, `!!document.querySelector("#files .error")`) { // if the provider does not accept it
+	if look[bool](b, `!!document.querySelector("#files .error")`) { // the provider may refuse it
 		if left := look[int](b, `document.querySelectorAll("#files li").length`); left != 1 {
 			t.Errorf("%d files are left", left)
 		}
@@ -105,7 +105,7 @@ func TestWithoutLeaving(t *testing.T) {
 		t.Errorf("in the thread: %s", names)
 	}
 
-	// Enter sends if this was chosen. Shift and Enter do not send.
+	// Enter sends if the member has chosen this. Shift+Enter does not send.
 	b.open("/me")
 	b.wait(`document.documentElement.classList.contains("js")`)
 	look[bool](b, `document.querySelector("#f-enter").click() || true`)
@@ -123,7 +123,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.wait(`!window.before && document.querySelector("#thread")?.innerText.includes("By Enter")`)
 	b.wait(ready)
 
-	// A colleague is found although the accent is not typed.
+	// The search finds a colleague even if the accent of the name is not typed.
 	look[bool](b, `document.activeElement.blur() || true`)
 	b.press("a")
 	b.wait(`document.activeElement.id === "f-assign" && document.querySelectorAll("#assign-list [role=option]").length > 2`)
@@ -140,7 +140,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.enter()
 	b.wait(`!window.before && document.querySelector("#standing")?.innerText.includes("Tomás")`)
 
-	// A preset ticks the permissions of a key in place.
+	// A preset ticks the permissions of a key without loading another page.
 	b.open("/settings/keys/new")
 	b.wait(`document.documentElement.classList.contains("js")`)
 	b.fill("#f-name", "CRM")
@@ -148,8 +148,8 @@ func TestWithoutLeaving(t *testing.T) {
 	b.wait(`document.querySelectorAll("[name=permissions]:checked").length === 4 && document.querySelector("#f-name").value === "CRM"`)
 }
 
-// TestWithoutLeaving_rows: the composer has one row of buttons, and two on a phone, also
-// after typing. On a phone, it offers the phone's photos.
+// TestWithoutLeaving_rows: the composer has one row of buttons, on a phone two. This is
+// also true after typing. On a phone, the composer offers the photos of the phone.
 func TestWithoutLeaving_rows(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
@@ -184,7 +184,7 @@ func TestWithoutLeaving_rows(t *testing.T) {
 	b.touch(false)
 }
 
-// TestWithoutLeaving_plain: the same pages without a script.
+// TestWithoutLeaving_plain tests the same pages without script.
 func TestWithoutLeaving_plain(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, newDir(t), nil)

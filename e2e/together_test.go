@@ -23,16 +23,17 @@ var (
 	consoleSends = flag.Int("console-sends", 24, "how many forms TestFormsSendOnce sends on each store, clicked twice or with a cut connection. Long run: -console-sends 1000")
 )
 
-// nobody is the value for the assignee of an unassigned conversation in forms.
+// nobody is the value that forms have for the assignee of an unassigned conversation.
 const nobody = "00000000-0000-0000-0000-000000000000"
 
-// A deed is a form that succeeded: its action, and the state of the conversation that
-// the member saw.
+// A deed is a form that succeeded: its action, and the state of the conversation that the
+// member had seen.
 type deed struct{ conversation, member, what, message, assignee, status string }
 
-// TestTwoAtOnce: two members answer, close, take and reopen the same conversations at
-// the same time, while customers write. A form succeeds only if the state is still the
-// one that the member saw. All other forms do nothing and say what has changed.
+// TestTwoAtOnce: two members answer, close, take and reopen the same conversations at the
+// same time, while customers write. A form succeeds only if the conversation still has
+// the state that the member saw. Any other form does nothing, and the page says what has
+// changed.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -84,7 +85,7 @@ func TestTwoAtOnce(t *testing.T) {
 	})
 }
 
-// A contest is a conversation on which two members act.
+// A contest is a conversation on which two members act at the same time.
 type contest struct {
 	api          *client
 	visitors     []*visitor
@@ -111,7 +112,7 @@ func (r *contest) run(phone string) error {
 	r.conversation = answer.Data.Conversation.ID
 	page, err := r.visitors[0].send("/inbox/"+r.conversation, nil)
 	if err == nil {
-		err = r.customer(page.body) // so that members can reply
+		err = r.customer(page.body) // members can only reply after the customer has written
 	}
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (r *contest) run(phone string) error {
 	return nil
 }
 
-// customer writes a message as the customer.
+// customer sends a message as the customer.
 func (r *contest) customer(page []byte) error {
 	f, err := formOf(page, "/customer")
 	if err != nil {
@@ -158,12 +159,12 @@ func (r *contest) customer(page []byte) error {
 	return err
 }
 
-// act sends the form of a page. If it is refused because something has changed, anyway
-// says whether the member then goes on anyway.
+// act sends the form of a page. If the form is refused because something has changed, and
+// anyway is set, the member confirms the action.
 func (r *contest) act(who int, what string, page []byte, anyway bool) error {
 	words := map[string][]string{"take": {"/assign", `name="to" value="` + r.ids[who]}, "close": {"/status", `value="closed"`}, "reply": {"/reply", ">Send</button>"}, "reopen": {"/status", `value="open"`}}
 	f, err := formOf(page, words[what]...)
-	if errors.Is(err, errNoForm) { // the conversation is the member's already, or closed
+	if errors.Is(err, errNoForm) { // the page has no such form: the conversation already belongs to the member, or is closed
 		what = "reopen"
 		if f, err = formOf(page, words[what]...); errors.Is(err, errNoForm) {
 			what = "close"
@@ -203,7 +204,7 @@ func (r *contest) act(who int, what string, page []byte, anyway bool) error {
 		case got.status != http.StatusConflict:
 			return fmt.Errorf("%s: %d %s", what, got.status, got.body)
 		case bytes.Contains(got.body, []byte("This person has another open conversation")):
-			return nil // the customer has written since it was closed
+			return nil // the customer has written again after the conversation was closed
 		case bytes.Contains(got.body, []byte("Nothing was sent: it is ")), bytes.Contains(got.body, []byte("somebody else is sending")):
 			return nil
 		case !bytes.Contains(got.body, []byte("Nothing was done")) && !bytes.Contains(got.body, []byte("Nothing was sent")):
@@ -221,7 +222,7 @@ func (r *contest) act(who int, what string, page []byte, anyway bool) error {
 	return nil
 }
 
-// A changeEvent has the fields of an event that judgeDeeds reads.
+// A changeEvent has those fields of an event that judgeDeeds reads.
 type changeEvent struct {
 	Type    string
 	Actor   struct{ ID string }
@@ -230,7 +231,7 @@ type changeEvent struct {
 		ConversationID string `json:"conversation_id"`
 	}
 	Changed []string
-	Data    struct{ TS string } // of a message; with the id, it gives the place in the list
+	Data    struct{ TS string } // of a message; TS and the id give its position in the list
 }
 
 // changesOf reads the whole feed.
@@ -247,16 +248,17 @@ func changesOf(t *testing.T, c *client) (all []changeEvent) {
 	return all
 }
 
-// judgeDeeds replays the feed. Each change of a conversation by a member must be a deed
-// that was decided on the state before it, and no other deed may have changed anything.
-// It returns how many deeds changed something.
+// judgeDeeds replays the feed. For each change of a conversation by a member, there must
+// be a deed, and the member must have seen the state before the change. All other deeds
+// must have changed nothing. judgeDeeds returns the number of deeds that changed
+// something.
 func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id string) (status, assignee string), conversations []string) (changes int) {
 	t.Helper()
 	type state struct {
 		message, assignee, status string
-		at                        string   // the place of the newest message
-		was                       []string // its assignees and statuses so far
-		shown                     []deed   // all states so far
+		at                        string   // the position of the newest message in the list
+		was                       []string // the assignees and statuses that it has had so far
+		shown                     []deed   // the states that it has had so far
 	}
 	states := map[string]*state{}
 	for _, id := range conversations {
@@ -280,7 +282,7 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 			if s == nil {
 				continue
 			}
-			if members[e.Actor.ID] { // a reply, which was decided before it was sent
+			if members[e.Actor.ID] { // a reply: the member may have seen any earlier state
 				if !slices.ContainsFunc(s.shown, func(d deed) bool {
 					d.conversation, d.member, d.what = e.Subject.ConversationID, e.Actor.ID, "reply"
 					left[d]--
@@ -294,8 +296,8 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 				}
 				changes++
 			}
-			// Members see the newest message by the list's order. A reply that was accepted
-			// before a customer's message may be stored after it.
+			// The newest message is the one that members see last in the list. A reply
+			// may be accepted before a customer's message and stored after it.
 			if at := e.Data.TS + " " + e.Subject.ID; at > s.at {
 				s.message, s.at = e.Subject.ID, at
 			}
@@ -318,7 +320,7 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 				if d.assignee != nobody {
 					t.Errorf("a reply took the conversation %s of %s", d.conversation, d.assignee)
 				}
-				left[d]++ // by a reply
+				left[d]++ // the reply took the conversation, not a form
 			}
 			show(s)
 			s.was = append(s.was, s.assignee, s.status)
@@ -330,7 +332,7 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 	}
 	for d, n := range left {
 		s := states[d.conversation]
-		did := map[string]string{"close": "closed", "reopen": "open", "take": d.member}[d.what] // a reply always changes something
+		did := map[string]string{"close": "closed", "reopen": "open", "take": d.member}[d.what] // "" for a reply, which always changes something
 		if n > 0 && !slices.Contains(s.was, did) {
 			t.Errorf("%s by %s in conversation %s is answered as done, but did nothing", d.what, d.member, d.conversation)
 		}
@@ -343,10 +345,10 @@ func judgeDeeds(t *testing.T, feed []changeEvent, deeds []deed, stored func(id s
 	return changes
 }
 
-// TestFormsSendOnce: forms that send a template or a reply are clicked twice, or their
-// connection is cut before or after the server has received them, or the provider's
-// response is lost. Each form sends one message. In the end the page shows the message,
-// or says that it is in doubt.
+// TestFormsSendOnce: forms send a template or a reply. Some of them are clicked twice.
+// For some, the connection is cut before or after the server has received the form. For
+// some, the response of the provider is lost. Each form sends one message. In the end the
+// page shows the message, or says that the send is in doubt.
 func TestFormsSendOnce(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, dir string, flags []string) {
@@ -359,11 +361,11 @@ func TestFormsSendOnce(t *testing.T) {
 		api := m.nodes[0].client(t, m.key, atOnce)
 		phone := func(n int) string {
 			if n%8 > 5 {
-				return fmt.Sprintf("+4930%05d0003", n) // the response is lost
+				return fmt.Sprintf("+4930%05d0003", n) // the provider's response for this number is lost
 			}
 			return phoneOf(n)
 		}
-		for n := 1; n < *consoleSends; n += 2 { // people who get replies
+		for n := 1; n < *consoleSends; n += 2 { // these people write first, because they get replies
 			m.must("sandbox", "inbound", "--channel", m.channel, "--from", phone(n), "--text", "How much?")
 		}
 		var mu sync.Mutex
@@ -392,8 +394,9 @@ func TestFormsSendOnce(t *testing.T) {
 	})
 }
 
-// sendForm sends one form in the n-th of several ways until a response says how it
-// ended. Then it counts messages. Every second form is a reply.
+// sendForm sends one form in one of several ways, which n selects. It repeats the form
+// until a response says how the send ended. Then it counts the messages. Every second
+// form is a reply.
 func sendForm(api *client, others []*visitor, n int, phone string) (end string, err error) {
 	made, err := api.expect("POST", "/contacts", fmt.Sprintf(`{"phone":"%s","name":"Person %d"}`, phone, n), http.StatusCreated, http.StatusOK)
 	if err != nil {
@@ -432,11 +435,11 @@ func sendForm(api *client, others []*visitor, n int, phone string) (end string, 
 	switch n / 2 % 4 {
 	case 0: // a double click
 		together(2, click)
-	case 1: // cut before the server has received all of it
+	case 1: // a connection that is cut before the server has received the whole form
 		err = v.cut(f, -1, 0)
-	case 2: // cut after that, at once or a little later
+	case 2: // a connection that is cut after that, at once or a little later
 		err = v.cut(f, 0, time.Duration(n%7)*time.Millisecond)
-	case 3: // cut, with a double click meanwhile
+	case 3: // a connection that is cut, and a double click at the same time
 		together(3, func(i int) {
 			if i == 2 {
 				err = v.cut(f, 0, 0)
@@ -449,7 +452,7 @@ func sendForm(api *client, others []*visitor, n int, phone string) (end string, 
 		return "", err
 	}
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		click(n / 4 % 2) // "Try again"
+		click(n / 4 % 2) // a click on "Try again"
 		a := answers[n/4%2]
 		switch {
 		case errs[n/4%2] != nil:
@@ -458,7 +461,7 @@ func sendForm(api *client, others []*visitor, n int, phone string) (end string, 
 			end = "sent"
 		case a.status == http.StatusConflict && bytes.Contains(a.body, []byte("See how it ends")):
 			if !bytes.Contains(a.body, []byte("Do not send it again")) && time.Since(begun) < patience {
-				continue // it is still being sent
+				continue // the message is still being sent
 			}
 			end = "doubt"
 		case a.status == http.StatusServiceUnavailable && time.Since(begun) < patience:
@@ -476,8 +479,8 @@ func sendForm(api *client, others []*visitor, n int, phone string) (end string, 
 	return end, onceSent(api, v, person.Data.ID, end, already, answers[n/4%2].header.Get("Location"))
 }
 
-// onceSent checks that a person has one more message, and that the page shows it; or
-// that it is in doubt.
+// onceSent checks that a person has one more message, and that the page shows it. If the
+// end is "doubt", the person must have no new conversation.
 func onceSent(api *client, v *visitor, contact, end string, already int, path string) error {
 	var list struct{ Data []struct{ ID string } }
 	ids := func(path string) ([]struct{ ID string }, error) {
@@ -515,8 +518,8 @@ func onceSent(api *client, v *visitor, contact, end string, already int, path st
 	return nil
 }
 
-// cut sends a form without the last bytes of its body (less than 0: half of it), and
-// closes the connection without reading.
+// cut sends a form, but leaves out the last bytes of its body: less bytes or, if less is
+// below 0, half of the body. Then it closes the connection without reading.
 func (v *visitor) cut(f filled, less int, wait time.Duration) error {
 	at, err := url.Parse(v.url)
 	if err != nil {
@@ -539,7 +542,7 @@ func (v *visitor) cut(f filled, less int, wait time.Duration) error {
 	if _, err := fmt.Fprintf(c, "%s\r\n%s", head.String(), body[:len(body)-less]); err != nil {
 		return err
 	}
-	if wait > 0 { // so that the cut meets the server at different steps
+	if wait > 0 { // the server may be at another step at each cut
 		<-time.After(wait)
 	}
 	return nil

@@ -28,12 +28,13 @@ var (
 	upgradeWrites = flag.Int("upgrade-writes", 200, "how many writes TestRollingUpgrade waits for between two replacements of its servers. Long run: -upgrade-writes 3000 -timeout 30m")
 )
 
-// beforeCommit is the previous release. Its servers are replaced one by one.
+// beforeCommit is the commit of the previous release. Its servers are replaced one by
+// one.
 const beforeCommit = "fd77ae3"
 
-// binaryBefore returns a binary of the previous release. In a shallow clone without its
-// commit, it returns the binary under test: then servers are replaced by the same
-// release.
+// binaryBefore returns the binary of the previous release. A shallow clone may lack the
+// commit of that release. Then it returns the binary under test, so that servers are
+// replaced by the same release.
 func binaryBefore(t *testing.T) string {
 	t.Helper()
 	if *releaseBefore != "" {
@@ -66,13 +67,13 @@ func binaryBefore(t *testing.T) string {
 type upgrade struct {
 	t         *testing.T
 	d         deployment
-	program   string // of commands
+	program   string // the binary that runs commands
 	ws, key   string
 	sim       *whatsapptest.Simulator
 	callbacks string // the path of the callbacks
 
 	nodes   atomic.Pointer[[]*server] // the servers that a load balancer would use
-	clients atomic.Pointer[[]*client] // for each server
+	clients atomic.Pointer[[]*client] // a client for each of these servers
 	acked   atomic.Int64
 	over    atomic.Bool
 	retried atomic.Int64
@@ -88,8 +89,8 @@ func (u *upgrade) command(args ...string) (answer map[string]any) {
 	return answer
 }
 
-// serve starts a server, which replaces another one. The other server stops while it
-// still gets requests. If place is -1, no server is replaced.
+// serve starts a server in place of another one. The other server stops while it still
+// gets requests. If place is -1, the new server replaces none.
 func (u *upgrade) serve(program string, place int) *server {
 	u.t.Helper()
 	s := serveProgram(u.t, program, nil, "--data", u.d.dir, "--database", u.d.database)
@@ -116,7 +117,7 @@ func (u *upgrade) serve(program string, place int) *server {
 	return s
 }
 
-// stop stops a server. It must not have logged an error.
+// stop stops a server. The log of the server must have no error.
 func (u *upgrade) stop(s *server) {
 	u.t.Helper()
 	s.stop(u.t)
@@ -127,8 +128,8 @@ func (u *upgrade) stop(s *server) {
 	}
 }
 
-// until makes a request to any server, and repeats it until it gets a final response. A
-// server that is stopping does not answer, or answers 503.
+// until makes a request to any server. It repeats the request until it gets a final
+// response: a server that is stopping does not answer, or answers 503.
 func (u *upgrade) until(rng *rand.Rand, method, path, body string, header ...string) (reply, error) {
 	last := ""
 	for start := time.Now(); time.Since(start) < 3*patience; <-time.After(5 * time.Millisecond) {
@@ -150,7 +151,7 @@ func (u *upgrade) until(rng *rand.Rand, method, path, body string, header ...str
 	return reply{}, fmt.Errorf("%s %s has no answer but %s", method, path, last)
 }
 
-// written waits until a number of further requests are answered.
+// written waits until a certain number of further requests are answered.
 func (u *upgrade) written() {
 	u.t.Helper()
 	from, seen, at := u.acked.Load(), u.acked.Load(), time.Now()
@@ -167,9 +168,9 @@ func (u *upgrade) written() {
 func (u *upgrade) number(kind, w, n int) string { return fmt.Sprintf("90532%d%02d%05d", kind, w, n) }
 
 // TestRollingUpgrade replaces two servers of the previous release, one after the other.
-// Meanwhile clients write, send and repeat calls, and people write messages. No
-// acknowledged write is lost, no contact or message exists twice, and passwords and
-// sessions work at servers of both releases.
+// Meanwhile clients write, send and repeat calls, and people send messages. No
+// acknowledged write is lost. No contact or message exists twice. Passwords and sessions
+// work at servers of both releases.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	const writers, senders, people = 6, 4, 2
@@ -197,8 +198,8 @@ func TestRollingUpgrade(t *testing.T) {
 
 	seed := newSeed(t)
 	var notes [writers][]int      // the last acknowledged note of each contact
-	var answers [senders][][]byte // of each key
-	var wrote [people]int         // how many messages each kind of person has written
+	var answers [senders][][]byte // the answers of each key
+	var wrote [people]int         // the number of messages from each kind of person
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
@@ -233,7 +234,7 @@ func TestRollingUpgrade(t *testing.T) {
 					answers[s] = append(answers[s], both[0].body)
 				default:
 					p := w - writers - senders
-					if int64(wrote[p]) > u.acked.Load()/50 { // accepted callbacks are processed later, and must not become too many
+					if int64(wrote[p]) > u.acked.Load()/50 { // an accepted callback is processed later, and not too many may be left
 						<-time.After(5 * time.Millisecond)
 						n--
 						continue
@@ -289,7 +290,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for s := range answers {
 		sent += len(answers[s])
 	}
-	for done, at := -1, time.Now(); done < heard+sent; { // on a busy machine, much may be left to process
+	for done, at := -1, time.Now(); done < heard+sent; { // on a busy machine, many callbacks may be left to process
 		counts := happened()
 		if n := counts["message.received"] + counts["message.read"]; n != done {
 			done, at = n, time.Now()
@@ -317,8 +318,7 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 	}
 	t.Logf("%v: %d contacts are as they were answered", time.Since(began), want)
-	// Sends: each person got one message, and each key has one answer, which both servers
-	// return.
+	// Each person got one message. Each key has one answer, which both servers return.
 	got := map[string]int{}
 	for _, s := range u.sim.Sends() {
 		got[strings.TrimPrefix(s.To, "+")]++
@@ -362,11 +362,11 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Logf("%d contacts, %d sends, %d who wrote; %d requests came again elsewhere", want, sends, heard, u.retried.Load())
 }
 
-// A staff has members of the workspace with their browsers.
+// A staff is the members of the workspace, with their browsers.
 type staff struct {
 	u      *upgrade
-	nora   *visitor            // her session must last
-	phones map[string]*visitor // sessions of the others
+	nora   *visitor            // her session must not end during the test
+	phones map[string]*visitor // the sessions of the other members
 	ids    map[string]string
 	other  string // a second workspace
 }
@@ -418,7 +418,7 @@ func (f *staff) set(v *visitor, member, old, password string) {
 	v.mustPost(f.u.t, 303, "/me/password", url.Values{"member": {member}, "old": {old}, "password": {password}})
 }
 
-// hold checks that a session is valid, or not valid, at servers.
+// hold checks whether a session is valid at servers: it must be as want says.
 func (f *staff) hold(what string, v *visitor, want bool, at ...*server) {
 	f.u.t.Helper()
 	for i, n := range at {
@@ -428,16 +428,16 @@ func (f *staff) hold(what string, v *visitor, want bool, at ...*server) {
 	}
 }
 
-// mixed runs while servers of both releases run. Each e-mail is used for at most five
-// attempts, which the throttle allows.
+// mixed runs while there are servers of both releases. Each e-mail is used for at most
+// five sign-ins, because more are refused.
 func (f *staff) mixed(old, fresh *server) {
 	f.u.t.Helper()
 	both := []*server{old, fresh}
 	f.hold("begun at the release before", f.nora, true, both...)
 	f.hold("by a password at the release before", f.phones["mei"], true, both...)
 
-	// A password that is set at one release works at the other, and ends all other
-	// sessions.
+	// A member sets a password at a server of one release. It works at the other release,
+	// and all other sessions of the member end.
 	at := f.signs(303, "mei", rightPassword, fresh)
 	f.hold("begun at this release", at, true, both...)
 	f.set(at, f.ids["mei"], rightPassword, otherPassword)
@@ -455,7 +455,7 @@ func (f *staff) mixed(old, fresh *server) {
 	f.set(at, f.ids["tomas"], "", rightPassword)
 	f.phones["tomas"] = f.signs(303, "tomas", rightPassword, old)
 
-	// Signing out everywhere, at either release.
+	// Members sign out everywhere: one at the previous release, one at the new one.
 	for i, name := range []string{"olga", "tomas"} {
 		one, two := f.byLink(f.u.ws, name, fresh), f.byLink(f.u.ws, name, old)
 		one.at(both[i].url).mustPost(f.u.t, 303, "/me/sign-out", url.Values{"member": {f.ids[name]}})
@@ -466,8 +466,8 @@ func (f *staff) mixed(old, fresh *server) {
 		f.hold("signed in again", f.phones[name], true, both...)
 	}
 
-	// A member of two workspaces: the hashes are replaced, and still work at the previous
-	// release.
+	// A member has two workspaces. The hashes of the password are replaced by new ones,
+	// which also work at the previous release.
 	f.signs(303, "ana", rightPassword, fresh)
 	v := f.signs(303, "ana", rightPassword, old)
 	if page := v.mustGet(f.u.t, 200, "/choose"); !strings.Contains(page, "Harbour Books") || !strings.Contains(page, "Harbour Toys") {
@@ -475,7 +475,7 @@ func (f *staff) mixed(old, fresh *server) {
 	}
 }
 
-// after runs once the previous release is gone.
+// after runs when no server of the previous release is left.
 func (f *staff) after() {
 	f.u.t.Helper()
 	nodes := *f.u.nodes.Load()
@@ -484,5 +484,5 @@ func (f *staff) after() {
 		f.hold("of "+name, v, true, nodes...)
 	}
 	f.signs(303, "ana", rightPassword, nodes[1])
-	f.signs(422, "nora", rightPassword, nodes[0]) // she has no password
+	f.signs(422, "nora", rightPassword, nodes[0]) // Nora has no password
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // A team is a workspace with a sandbox channel and a template. Its members use the
-// console of one server or, with PostgreSQL, of two.
+// console of one server. With PostgreSQL, they use two servers.
 type team struct {
 	t         *testing.T
 	dir       string
@@ -76,7 +76,7 @@ func (m *team) link(name string) string {
 	return link.Path
 }
 
-// visitor returns a browser in which a member has signed in, at one of the servers.
+// visitor returns a browser in which a member has signed in at one of the servers.
 func (m *team) visitor(name string, node int) *visitor {
 	m.t.Helper()
 	v := newVisitor(m.t, m.nodes[node%len(m.nodes)].url)
@@ -84,12 +84,12 @@ func (m *team) visitor(name string, node int) *visitor {
 	return v
 }
 
-// A visitor is a browser without script. It keeps cookies, does not follow redirects,
-// and may be used by many goroutines.
+// A visitor is a browser that runs no script. It keeps cookies and does not follow
+// redirects. Several goroutines may use it.
 type visitor struct {
 	http *http.Client
 	url  string
-	host string // the host in the address line; "": that of url
+	host string // the host in the address line; "" means the host of url
 	old  bool   // the browser sends only the origin of a form, as over plain HTTP
 }
 
@@ -105,15 +105,15 @@ func newVisitor(t testing.TB, url string) *visitor {
 	return &visitor{http: &http.Client{Transport: transport, Jar: jar, CheckRedirect: follow, Timeout: patience}, url: url}
 }
 
-// at returns the same browser at another server on the same host. Cookies do not depend
-// on ports.
+// at returns the same browser for another server on the same host. Browsers use the same
+// cookies for all ports of a host.
 func (v *visitor) at(url string) *visitor {
 	other := *v
 	other.url = url
 	return &other
 }
 
-// request makes a request like the browser. If form is nil, it is a GET.
+// request makes a request as the browser would. If form is nil, it is a GET.
 func (v *visitor) request(path string, form url.Values, header ...string) (*http.Request, error) {
 	method, body := http.MethodGet, ""
 	if form != nil {
@@ -184,13 +184,14 @@ var (
 	hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 )
 
-// A filled form has the fields of a page's form, without typed values and the button.
+// A filled has the fields of a form on a page. It lacks the values that a person types,
+// and the button.
 type filled struct {
 	action string
 	values url.Values
 }
 
-// formOf returns the first form of a page whose text has all the words.
+// formOf returns the first form of a page whose text contains all the given words.
 func formOf(page []byte, words ...string) (filled, error) {
 next:
 	for _, element := range formElement.FindAll(page, -1) {
@@ -213,7 +214,7 @@ next:
 
 var errNoForm = errors.New("no such form")
 
-// with returns the form with more fields, as pairs of name and value.
+// with returns the form with additional fields, as pairs of name and value.
 func (f filled) with(pairs ...string) filled {
 	values := url.Values{}
 	for name, list := range f.values {

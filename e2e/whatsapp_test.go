@@ -28,7 +28,7 @@ import (
 
 var whatsAppSends = flag.Int("whatsapp-sends", 200, "how many messages TestWhatsAppLosesAnswers sends")
 
-// Secrets that only the provider and the operator may see. The token is as long as a
+// Only the provider and the operator may see these secrets. The token is as long as a
 // real one.
 var (
 	waToken     = "EAAG" + strings.Repeat("aZ09", 40)
@@ -36,7 +36,7 @@ var (
 	waVerify    = "verify-" + strings.Repeat("x7", 12)
 )
 
-// A whatsApp is an installation whose provider is the simulator.
+// A whatsApp is an installation. The simulator is its provider.
 type whatsApp struct {
 	deployment
 	sim       *whatsapptest.Simulator
@@ -44,20 +44,20 @@ type whatsApp struct {
 	server    *server
 	ws, key   string
 	channel   string
-	printed   buffer // the output of all commands
+	printed   buffer // the output of all commands together
 	callbacks string // the path of the callbacks
 	children  []*process
 	flags     []string // of the servers
 	env       []string // of the commands
 }
 
-// newWhatsApp starts a server and a simulator that are not connected yet.
+// newWhatsApp starts a server and a simulator. They are not connected yet.
 func newWhatsApp(t testing.TB, database string, templates []whatsapptest.Template) *whatsApp {
 	t.Helper()
 	return newWhatsAppIn(t, deployment{newDir(t), database}, whatsapptest.Config{Templates: templates})
 }
 
-// newWhatsAppIn does the same in a directory, with the given configuration of the
+// newWhatsAppIn is like newWhatsApp, but in a directory, and with a configuration of the
 // simulator.
 func newWhatsAppIn(t testing.TB, d deployment, c whatsapptest.Config, flags ...string) *whatsApp {
 	t.Helper()
@@ -76,7 +76,7 @@ func newWhatsAppIn(t testing.TB, d deployment, c whatsapptest.Config, flags ...s
 	return w
 }
 
-// args adds the store to a command's arguments.
+// args returns the arguments of a command with the flags that name the store.
 func (w *whatsApp) args(args ...string) []string {
 	args = append(args, "--data", w.dir)
 	if w.database != "" {
@@ -96,8 +96,8 @@ func (w *whatsApp) serve(t testing.TB) *server {
 	return s
 }
 
-// command runs a command with the secrets in its environment, and keeps its standard
-// error, which has logs and errors.
+// command runs a command that has the secrets in its environment. It keeps the standard
+// error, which has logs and errors, for wantNoSecrets.
 func (w *whatsApp) command(t testing.TB, code int, args ...string) (answer map[string]any) {
 	t.Helper()
 	r := parley(t, append([]string{"WA_TOKEN=" + waToken, "WA_SECRET=" + waAppSecret, "WA_VERIFY=" + waVerify, "WA_WRONG=EAAGwrong"}, w.env...),
@@ -107,12 +107,12 @@ func (w *whatsApp) command(t testing.TB, code int, args ...string) (answer map[s
 		t.Fatalf("parley %s: exit %d, want %d\n%s%s", strings.Join(args, " "), r.code, code, r.stdout, r.stderr)
 	}
 	if code == 0 {
-		_ = json.Unmarshal([]byte(r.stdout), &answer) // each test checks the fields that it needs
+		_ = json.Unmarshal([]byte(r.stdout), &answer) // each test checks only the fields that it needs
 	}
 	return answer
 }
 
-// add returns the command that connects the simulator's number.
+// add returns the arguments of the command that connects the simulator's number.
 func (w *whatsApp) add(more ...string) []string {
 	ids := w.sim.IDs()
 	return append([]string{
@@ -121,7 +121,7 @@ func (w *whatsApp) add(more ...string) []string {
 	}, more...)
 }
 
-// connect connects the number, and lets the simulator send callbacks to a server.
+// connect connects the number. From then on, the simulator sends callbacks to a server.
 func (w *whatsApp) connect(t testing.TB, to *server, more ...string) {
 	t.Helper()
 	w.channel = w.command(t, 0, w.add(more...)...)["channel_id"].(string)
@@ -132,7 +132,7 @@ func (w *whatsApp) connect(t testing.TB, to *server, more ...string) {
 	}
 }
 
-// settled waits until the simulator has nothing left to post.
+// settled waits until the simulator has posted all its callbacks.
 func (w *whatsApp) settled(t testing.TB) {
 	t.Helper()
 	if err := w.sim.Settle(t.Context()); err != nil {
@@ -163,7 +163,7 @@ func outbound(phone, name string) string {
 	return fmt.Sprintf(`{"to":{"phone":%q},"template":{"name":%q,"language":"tr","variables":{"musteri_adi":%q}},"opt_in_confirmed":true}`, phone, greeting, name)
 }
 
-// A bubble has the fields of a message that these tests read.
+// A bubble has those fields of a message that these tests read.
 type bubble struct {
 	ID             string `json:"id"`
 	ExternalID     string `json:"external_id"`
@@ -185,7 +185,8 @@ type bubble struct {
 	}
 }
 
-// bubbles returns a person's messages, oldest first. They are in one conversation.
+// bubbles returns the messages of a person, the oldest first. The person has only one
+// conversation.
 func (c *client) bubbles(t testing.TB, phone string) []bubble {
 	t.Helper()
 	type list struct{ Data []struct{ ID string } }
@@ -205,9 +206,9 @@ func (c *client) bubbles(t testing.TB, phone string) []bubble {
 	return all
 }
 
-// TestWhatsApp tests the whole chain with the real binary and the simulator: connecting
-// a number, 500 templates in pages, a send, its statuses, an answer, a paused template,
-// a restricted account. At the end it searches everywhere for the secrets.
+// TestWhatsApp tests the real binary with the simulator: connecting a number, 500
+// templates in pages, a send, its statuses, an answer, a paused template, a restricted
+// account. At the end it searches for the secrets everywhere.
 func TestWhatsApp(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"sqlite", "postgres"} {
@@ -222,11 +223,12 @@ func TestWhatsApp(t *testing.T) {
 			w := newWhatsApp(t, database, templatesOf(500))
 			hooked := w.server
 			if store == "postgres" {
-				hooked = w.serve(t) // callbacks go to another node
+				hooked = w.serve(t) // the simulator sends its callbacks to another node
 			}
 			c := w.server.client(t, w.key, 4)
 
-			// A channel with a problem is not stored, and leaves no subscription behind.
+			// A channel that has a problem is not stored, and no subscription is left
+			// behind.
 			w.sim.Configure(func(set *whatsapptest.Settings) {
 				set.Unsubscribed, set.Phone = true, whatsapptest.Template{"status": "PENDING"}
 			})
@@ -282,7 +284,7 @@ func TestWhatsApp(t *testing.T) {
 				return len(all) == 1 && all[0].DeliveryStatus == "failed" && all[0].Failure != nil && all[0].Failure.Code == 131026 && all[0].Failure.Fix != ""
 			})
 
-			// Messages of every kind from people.
+			// People send messages of every kind.
 			w.sim.Inbound(whatsapptest.Inbound{From: digits, Name: "Ayşe Yılmaz", Text: "Teşekkürler \U0001F600 / tamam"}).Wait()
 			waitFor(t, "the answer to arrive", func() bool {
 				all := c.bubbles(t, phone)
@@ -307,7 +309,7 @@ func TestWhatsApp(t *testing.T) {
 				t.Errorf("kinds %q, want %q", shown, want)
 			}
 
-			// The files of people are fetched, once each.
+			// Each file that people sent is fetched once.
 			waitFor(t, "the files of people", func() bool {
 				ready := 0
 				for _, one := range c.bubbles(t, phone) {
@@ -325,8 +327,8 @@ func TestWhatsApp(t *testing.T) {
 
 			w.forgetsFiles(t, c, phone)
 
-			// The business types a message to a new person in the phone app, and the person
-			// reacts to it.
+			// In the phone app, the business types a message to a new person. The person
+			// reacts to this message.
 			const other = "905331114455"
 			typed := w.sim.Echo(whatsapptest.Inbound{From: other, Text: "Ürününüz geldi", Twice: true})
 			typed.Wait()
@@ -392,8 +394,8 @@ func TestWhatsApp(t *testing.T) {
 	}
 }
 
-// forgetsFiles: once the provider has forgotten a file, a reply with it is refused. The
-// same call then uploads the file again.
+// forgetsFiles tests that the provider forgets a file. A reply with this file is refused.
+// When the same call is made again, it uploads the file again.
 func (w *whatsApp) forgetsFiles(t testing.TB, c *client, phone string) {
 	t.Helper()
 	uploads := func() (n int) {
@@ -435,8 +437,9 @@ func (w *whatsApp) forgetsFiles(t testing.TB, c *client, phone string) {
 	}
 }
 
-// wantNoSecrets searches for the secrets in the output of servers and commands, in the
-// metrics, in a dump, and, once the servers have stopped, in the database's files.
+// wantNoSecrets searches for the secrets: in the output of servers and commands, in the
+// metrics, and in a dump. It stops the servers, and then searches the files of the
+// database.
 func (w *whatsApp) wantNoSecrets(t testing.TB, dump string) {
 	t.Helper()
 	found := map[string]string{"errors of commands": w.printed.String(), "the dump": dump}
@@ -486,9 +489,9 @@ func (w *whatsApp) wantNoSecrets(t testing.TB, dump string) {
 	}
 }
 
-// TestWhatsAppLosesAnswers: a fifth of the responses is lost after the provider has
-// accepted the message. No message is sent twice, and each send with an unknown outcome
-// is settled soon after its status. Every second message is a reply.
+// TestWhatsAppLosesAnswers: the provider accepts each message, but a fifth of its
+// responses is lost. No message is sent twice. A send with an unknown outcome is settled
+// soon after a status of its message arrives. Every second message is a reply.
 func TestWhatsAppLosesAnswers(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
@@ -502,7 +505,7 @@ func TestWhatsAppLosesAnswers(t *testing.T) {
 func losesAnswers(t *testing.T, database string) {
 	t.Helper()
 	const atOnce = 16
-	const late = 300 * time.Millisecond // the status comes this long after the message
+	const late = 300 * time.Millisecond // the time from the message to its status
 	w := newWhatsApp(t, database, templatesOf(1))
 	w.connect(t, w.server, "--per-second", "1000")
 	seed := newSeed(t)
@@ -578,7 +581,7 @@ func losesAnswers(t *testing.T, database string) {
 	t.Logf("%d sends, %d of unknown outcome, settled at most %v after their status; %d calls held back", *whatsAppSends, unknown.Load(), slowest, held.Load())
 }
 
-// asks lets a person write, and returns the conversation.
+// asks simulates a message of a person. It returns the conversation.
 func (w *whatsApp) asks(t testing.TB, c *client, number string) (conversation string, err error) {
 	w.sim.Inbound(whatsapptest.Inbound{From: number, Text: "Hazır mı?"}).Wait()
 	for start := time.Now(); time.Since(start) < patience; <-time.After(5 * time.Millisecond) {
@@ -602,8 +605,8 @@ func (w *whatsApp) asks(t testing.TB, c *client, number string) (conversation st
 }
 
 // TestWhatsAppReplies: an account that may not start conversations can still reply. A
-// reply tells the provider which messages were read. If the address of a file has
-// expired, the file is fetched from a new address.
+// reply tells the provider which messages were read. The address of a file may have
+// expired: then the file is fetched from a new address.
 func TestWhatsAppReplies(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"sqlite", "postgres"} {
@@ -650,9 +653,9 @@ func TestWhatsAppReplies(t *testing.T) {
 	}
 }
 
-// TestWhatsAppSignatures: callbacks with one flipped bit, in the body or in the
-// signature, are refused and change nothing. Intact ones are accepted. If they come
-// twice, the second one changes nothing.
+// TestWhatsAppSignatures: a callback with one wrong bit, in the body or in the signature,
+// is refused and changes nothing. A correct callback is accepted. If it comes twice, the
+// second one changes nothing.
 func TestWhatsAppSignatures(t *testing.T) {
 	t.Parallel()
 	const flips = 1000
@@ -660,7 +663,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 	w.connect(t, w.server)
 	c := w.server.client(t, w.key, 8)
 	rng := random(newSeed(t), 0)
-	// Bodies as the simulator writes them. They are collected here first.
+	// The test first collects callbacks that the simulator has made.
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(sink.Close)
 	w.sim.SetWebhook(sink.URL, "")
@@ -741,8 +744,8 @@ func TestWhatsAppSignatures(t *testing.T) {
 			t.Fatalf("a replay: %d %s", got, body)
 		}
 	}
-	// One more callback: callbacks are processed in order, so after this one all are
-	// processed.
+	// Callbacks are processed in order. So when this last callback is processed, all
+	// others are processed as well.
 	w.sim.SetWebhook(w.server.url+w.callbacks, waVerify)
 	w.sim.Inbound(whatsapptest.Inbound{From: "905329999999", Text: "the last"}).Wait()
 	waitFor(t, "the last callback", func() bool { return len(c.bubbles(t, "+905329999999")) == 1 })
@@ -752,7 +755,7 @@ func TestWhatsAppSignatures(t *testing.T) {
 	t.Logf("%d of %d refused, %d taken", refused, flips, len(bodies))
 }
 
-// flip flips one bit. In a header, the result stays printable.
+// flip changes one bit. In a header, the changed text stays printable.
 func flip(rng *rand.Rand, b []byte, header bool) {
 	for {
 		i, bit := rng.IntN(len(b)), byte(1)<<rng.IntN(8)
@@ -763,8 +766,8 @@ func flip(rng *rand.Rand, b []byte, header bool) {
 	}
 }
 
-// TestWhatsAppRefusals: refusals of the provider, as the caller gets them. Package
-// whatsapp tests each code.
+// TestWhatsAppRefusals: the provider refuses sends, and the caller gets the right errors.
+// Package whatsapp tests each code.
 func TestWhatsAppRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWhatsApp(t, "", templatesOf(1))
@@ -811,9 +814,9 @@ func TestWhatsAppRefusals(t *testing.T) {
 	}
 }
 
-// TestCrossCheck connects an independent program to the simulator. It parses callbacks,
-// with its signature check on, and sends a template with its own client. So where this
-// program agrees with the simulator, the simulator is not a mistake of ours.
+// TestCrossCheck connects an independent program to the simulator. The program parses
+// callbacks, with its signature check turned on, and sends a template with its own
+// client. So where the program and the simulator agree, the simulator is probably right.
 func TestCrossCheck(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"node", "npm"} {
@@ -901,7 +904,7 @@ func TestCrossCheck(t *testing.T) {
 	if e := next(); e.Message != "text" || e.From != to || e.Name != "Ayşe Yılmaz" || e.Text != text || e.ID != in.ID {
 		t.Errorf("a message: %+v", e)
 	}
-	// It refuses a signature that we refuse.
+	// The program also refuses a signature that we refuse.
 	sim.Configure(func(s *whatsapptest.Settings) { s.Signing = whatsapptest.SignedBadly })
 	sim.Inbound(whatsapptest.Inbound{From: to, Text: text})
 	if e := next(); fmt.Sprint(e.Refused) != "401" {

@@ -15,8 +15,8 @@ type attemptCmd struct {
 	Release attemptReleaseCmd `cmd:"" help:"Settle a send whose outcome nobody knows."`
 }
 
-// An attemptRecord is an attempt as the API shows it. Once the attempt is settled, it
-// has only the recipient's id.
+// An attemptRecord is an attempt as the API shows it. A settled attempt has only the
+// recipient's id, no address.
 type attemptRecord struct {
 	AttemptID  string         `json:"attempt_id"`
 	Key        string         `json:"key"` // the Idempotency-Key
@@ -39,13 +39,13 @@ type attemptRecord struct {
 	OptIn *optInRecord `json:"opt_in"` // for a template
 }
 
-// An optInRecord says who confirmed that the person agreed, and when.
+// An optInRecord says who confirmed that the person agreed to get the message, and when.
 type optInRecord struct {
 	ConfirmedAt string      `json:"confirmed_at"`
 	Actor       actorRecord `json:"actor"`
 }
 
-// An actorRecord is an actor as in an event, with the present name.
+// An actorRecord is an actor as in an event. The name is the actor's present name.
 type actorRecord struct {
 	Kind string  `json:"kind"`
 	ID   *string `json:"id"`
@@ -90,7 +90,8 @@ func recordOfAttempt(at *desk.Attempt, s *desk.Settings) attemptRecord {
 	return r
 }
 
-// outcome returns the refusal, or the provider's id of the message.
+// outcome describes the refusal. Without a refusal, it returns the provider's id of the
+// message.
 func (r *attemptRecord) outcome() string {
 	switch {
 	case r.Refusal != nil && r.Refusal.Code != nil:
@@ -101,7 +102,7 @@ func (r *attemptRecord) outcome() string {
 	return orDash(r.ExternalID)
 }
 
-// what returns the template's name, or the kind of a reply.
+// what returns the name of the template. For a reply, it returns the kind of the message.
 func (r *attemptRecord) what() string {
 	if r.Template == nil {
 		return r.Kind
@@ -169,7 +170,7 @@ type attemptReleaseCmd struct {
 	NotSent   bool           `help:"The provider did not take it: nothing is stored, and the same call may send it again." xor:"outcome" required:""`
 }
 
-// Validate requires either one attempt or the flags for many.
+// Validate requires either an attempt, or the flags for many attempts.
 func (c *attemptReleaseCmd) Validate() error {
 	switch {
 	case (c.Attempt == "") == (c.Workspace == ""):
@@ -193,7 +194,7 @@ func (*attemptReleaseCmd) Help() string {
 		))
 }
 
-// Run settles the attempt, or many.
+// Run settles one attempt, or many attempts.
 func (c *attemptReleaseCmd) Run(ctx context.Context, s *session) error {
 	if c.Workspace != "" {
 		return c.releaseMany(ctx, s)

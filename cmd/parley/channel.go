@@ -30,8 +30,8 @@ type channelAddCmd struct {
 	Whatsapp channelAddWhatsAppCmd `cmd:"" help:"Connect a number of the WhatsApp Cloud API."`
 }
 
-// A binding is a flag's TEMPLATE/LANGUAGE/ADDRESS=BINDING. An empty BINDING means: guess
-// it from the variable's name.
+// A binding is the value of a flag: TEMPLATE/LANGUAGE/ADDRESS=BINDING. An empty BINDING
+// means that the binding is guessed from the variable's name.
 type binding struct {
 	place desk.BindingPlace
 	what  desk.Binding
@@ -42,7 +42,7 @@ func (b *binding) UnmarshalText(text []byte) (err error) {
 	return plain(err)
 }
 
-// joinBindings lists the bindings for the help.
+// joinBindings returns the list of possible bindings for the help.
 func joinBindings() string {
 	words := make([]string, len(desk.Bindings))
 	for i, b := range desk.Bindings {
@@ -59,13 +59,13 @@ type channelRecord struct {
 	SupportsTemplates bool            `json:"supports_templates"`
 	CreatedAt         string          `json:"created_at"`
 	Status            channelStatus   `json:"status"`
-	Blocked           *string         `json:"blocked"`  // why the provider does not let it send, or not start conversations
-	Bindings          []bindingRecord `json:"bindings"` // the configured ones
-	Name              *string         `json:"name"`     // null: it has none
+	Blocked           *string         `json:"blocked"`  // the reason why the provider does not let the channel send, or does not let it start conversations
+	Bindings          []bindingRecord `json:"bindings"` // the configured bindings
+	Name              *string         `json:"name"`     // null: the channel has no name
 }
 
-// A channelStatus tells whether messages can be sent on a channel, as far as is known.
-// If not, it says why and since when.
+// A channelStatus says whether messages can be sent on a channel, as far as parley knows.
+// If not, it gives the reason and the time since when.
 type channelStatus struct {
 	Up     bool    `json:"up"`
 	Reason *string `json:"reason"` // disabled, blocked or refused
@@ -124,7 +124,7 @@ func (r *channelRecord) state() string {
 	return *r.Status.Reason
 }
 
-// bindings writes the configured bindings as --bind takes them.
+// bindings returns the configured bindings in the form that --bind takes.
 func (r *channelRecord) bindings() string {
 	if len(r.Bindings) == 0 {
 		return "-"
@@ -146,7 +146,7 @@ type channelAddSandboxCmd struct {
 	nameFlag   `embed:""`
 }
 
-// A nameFlag names a new channel.
+// A nameFlag is the flag for the name of a new channel.
 type nameFlag struct {
 	Name string `help:"What people call the channel, to tell it from others; at most 100 characters." placeholder:"NAME"`
 }
@@ -187,8 +187,8 @@ func (c *channelAddSandboxCmd) Run(ctx context.Context, s *session) error {
 // secret is not an argument, because other users could read it in the list of processes.
 type secretFrom string
 
-// variableName is the usual form of variables' names. A value in another form is not
-// printed: it may be the secret itself, given by mistake.
+// variableName is the usual form of the names of environment variables. A value in
+// another form is not printed: it may be the secret itself, given by mistake.
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
 // read returns the secret. If the flag names no variable, the secret is empty.
@@ -265,7 +265,7 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 			Account: desk.Account{BusinessID: c.WabaID, BaseURL: c.GraphURL, Version: c.GraphVersion, PerSecond: c.PerSecond},
 		})
 		if e := desk.AsError(err); err != nil && e.At == "/external_id" {
-			e.At = "/phone_number_id" // this command's flag has this name
+			e.At = "/phone_number_id" // the flag of this command has this name
 		}
 		if err != nil {
 			return err
@@ -284,7 +284,7 @@ func (c *channelAddWhatsAppCmd) Run(ctx context.Context, s *session) error {
 		return s.answer(struct {
 			ChannelID   string `json:"channel_id"`
 			WebhookPath string `json:"webhook_path"`
-			VerifyToken string `json:"verify_token,omitempty"` // if the command has generated it
+			VerifyToken string `json:"verify_token,omitempty"` // only if the command has generated the token
 		}{id, path, madeUp}, "Added the WhatsApp channel of the number %s: %s\n%s\nIn Meta's app, under WhatsApp, Configuration, set\n  Callback URL   your server's public address with the path %s\n  Verify token   %s\nand subscribe to these fields: %s.\n\nThe server must run to answer Meta then. This says what is still missing:\n  %s\n",
 			added.Channel.ExternalID, id, block(notes), path, verify, whatsapp.CallbackFields, s.command("channel check %s", id))
 	})

@@ -10,7 +10,7 @@ import (
 	"parley/poster"
 )
 
-// deliverFlags set when deliveries are tried again.
+// deliverFlags are the flags for the times of further attempts to deliver.
 type deliverFlags struct {
 	Schedule []time.Duration `help:"The pauses between the attempts of a delivery, separated by commas; by default 5s,30s,2m,10m,30m,2h,5h,10h,14h,20h." name:"webhook-schedule" placeholder:"TIME"`
 	GiveUp   time.Duration   `help:"For how long an endpoint may fail before it is disabled; by default ${default}." name:"webhook-give-up" placeholder:"TIME" default:"72h"`
@@ -29,7 +29,7 @@ func (f *deliverFlags) check() error {
 	return nil
 }
 
-// rules returns the rules that the flags set.
+// rules returns the rules of deliveries as the flags give them.
 func (f *deliverFlags) rules() desk.DeliveryRules {
 	rules := desk.DefaultDeliveryRules()
 	if f.Schedule != nil {

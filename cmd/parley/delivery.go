@@ -43,7 +43,7 @@ var attemptWords = map[string]string{
 	"status":          "The receiver did not accept it.",
 }
 
-// explained explains an error, and repeats the receiver's response.
+// explained returns the error with its explanation, and with the receiver's response.
 func (a attemptOf) explained() string {
 	text := attemptWords[a.Error]
 	if a.Response != "" {

@@ -44,15 +44,16 @@ const (
 	demoFile    = "demo.json"
 )
 
-// demoEdition grows when the demo gets new content.
+// demoEdition is the number of the demo's newest edition. It becomes greater when the
+// demo gets new content.
 const demoEdition = 3
 
-// A demoAccess is the access to the demo workspace. It is kept in the data directory,
-// since the database does not have a key's secret.
+// A demoAccess is the access to the demo workspace. It is stored in the data directory,
+// because the database does not have the secret of the key.
 type demoAccess struct {
 	WorkspaceID string `json:"workspace_id"`
 	Key         string `json:"key"`
-	Edition     int    `json:"edition"` // an older release has written a smaller number, or none
+	Edition     int    `json:"edition"` // an older release has written a smaller number, or no number
 }
 
 // Run makes the demo, or reopens it, and serves it.
@@ -87,9 +88,10 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	return err
 }
 
-// checkDemoPlace refuses a database that has workspaces, but not the demo's: it is a
-// real installation, and must not get invented people. The demo's workspace is
-// recognized by the file of an earlier run, or by its name if that run was interrupted.
+// checkDemoPlace refuses a database that has workspaces but no demo workspace. Such a
+// database is a real installation, and must not get invented people. The demo workspace
+// is recognized by the file of an earlier run. If that run was interrupted before it
+// wrote the file, the workspace is recognized by its name.
 func checkDemoPlace(ctx context.Context, in installation, file string) error {
 	workspaces, err := in.app.Workspaces(ctx)
 	if err != nil || len(workspaces) == 0 {
@@ -107,15 +109,15 @@ func checkDemoPlace(ctx context.Context, in installation, file string) error {
 	return fmt.Errorf("demo: %s holds workspaces of yours, and the demo is not mixed with them: choose a new directory with --data (and leave out --database and PARLEY_DATABASE_URL)", in.storage)
 }
 
-// An openedDemo is what a person needs to try the demo.
+// An openedDemo has the data that a person needs to try the demo.
 type openedDemo struct {
 	access  demoAccess
-	token   string  // of a link that signs in as the demo's admin
+	token   string  // the token of a link that signs in as the demo's admin
 	channel desk.ID // the sandbox
 	person  desk.ID // the contact in the curl lines
 }
 
-// openDemo opens the demo workspace. If there is none, it makes and fills one.
+// openDemo opens the demo workspace. If there is no such workspace, it makes and fills it.
 func openDemo(ctx context.Context, in installation, file string) (d openedDemo, err error) {
 	a := in.app
 	principal, access, err := reopenDemo(ctx, a, file)
@@ -131,7 +133,8 @@ func openDemo(ctx context.Context, in installation, file string) (d openedDemo, 
 		if principal, err = talkDemo(ctx, in, principal, access); err != nil {
 			return d, err
 		}
-		// The edition is written last: until then, the next run adds the missing parts.
+		// The edition is stored last. If this run is interrupted before, the next run adds the
+		// missing parts.
 		access.Edition = demoEdition
 		text, err := json.Marshal(access)
 		if err != nil {
@@ -152,8 +155,8 @@ func openDemo(ctx context.Context, in installation, file string) (d openedDemo, 
 	return d, err
 }
 
-// demoLink makes a link that signs in as the demo's admin. It returns "" if there is no
-// admin any more.
+// demoLink makes a link that signs in as the demo's admin. It returns "" if the admin has
+// been removed.
 func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err error) {
 	operator, err := a.Operator(ctx, ws)
 	if err != nil {
@@ -236,7 +239,7 @@ func talkDemo(ctx context.Context, in installation, p desk.Principal, access dem
 	if err != nil {
 		return p, err
 	}
-	if p, err = a.Access.Authenticate(ctx, access.Key); err != nil { // a principal from before does not see the new channel
+	if p, err = a.Access.Authenticate(ctx, access.Key); err != nil { // a principal from before this moment does not see the new channel
 		return p, err
 	}
 	var ops []*desk.Op
@@ -279,8 +282,8 @@ func addDemoMembers(ctx context.Context, a *app.App, operator desk.Principal) er
 	return nil
 }
 
-// demoFirst returns the contact that has the first person's phone number now. If there
-// is none, it creates one, because the curl lines need it.
+// demoFirst returns the contact that now has the first person's phone number. If there is
+// no such contact, it creates the contact, because the curl lines need it.
 func demoFirst(ctx context.Context, a *app.App, p desk.Principal) (desk.ID, error) {
 	first := demoPerson(0).Write
 	phone := []desk.Identity{{Kind: desk.KindPhone, Value: first.Phone.Value}}
@@ -307,9 +310,10 @@ func demoConsole(base string, d openedDemo) string {
 	return signInURL(strings.TrimSuffix(base, "/v1"), d.token)
 }
 
-// demoText is the text for the user: where to go, and four lines to paste. Their
-// captions are pasted too. In an interactive zsh, # does not begin a comment, so the
-// captions must not contain characters that end a command or open a quotation.
+// demoText is the text for the user: the address of the console, and four lines to paste.
+// The captions of the lines are pasted together with them. In an interactive zsh, # does
+// not begin a comment. Therefore a caption must not contain a character that ends a
+// command or opens a quotation.
 func demoText(where, base string, d openedDemo) string {
 	first := demoPerson(0).Write
 	digits := first.Phone.Value

@@ -11,7 +11,7 @@ import (
 // which nobody can own. Their phone numbers are from ranges that the countries reserve
 // for films and books, so they belong to nobody.
 
-// demoContacts is how many people there are.
+// demoContacts is the number of people.
 const demoContacts = 200
 
 var demoMembers = []struct {
@@ -95,7 +95,7 @@ var demoHomes = []demoHome{
 	},
 }
 
-// demoScripts are people with names that are long or in other scripts.
+// demoScripts are the people whose names are long or in other scripts.
 var demoScripts = map[int]struct{ name, mailbox string }{
 	19: {"سارة الخطيب", "sara.alkhatib"},
 	20: {"Олена Шевченко", "olena.shevchenko"},
@@ -105,8 +105,8 @@ var demoScripts = map[int]struct{ name, mailbox string }{
 	31: {"Maximiliana Alexandra von Hohenstein-Wittelsbach", "maximiliana.hohenstein"},
 }
 
-// demoOps returns the writes that make the people, in the normal forms of desk. The
-// printed curl lines use the first person.
+// demoOps returns the operations that create the people. Their values are already in the
+// normal forms of desk. The printed curl lines use the first person.
 func demoOps() []*desk.Op {
 	ops := make([]*desk.Op, demoContacts)
 	for i := range ops {

@@ -20,8 +20,8 @@ import (
 // demoChannel is the name of the demo's sandbox channel.
 const demoChannel = "demo"
 
-// demoTemplates are in the provider's own form: of each kind that can be sent, and
-// for each reason one that can't.
+// demoTemplates are templates as the provider returns them: one of each kind that can be
+// sent, and one for each reason why a template can't be sent.
 //
 //go:embed demotemplates.json
 var demoTemplates []byte
@@ -33,18 +33,18 @@ var demoBindings = []string{
 	"autumn_sale/en_US/1=customer_first_name",
 }
 
-// A demoLine is one event of a conversation. The field that is set gives its kind.
+// A demoLine is one event of a conversation. Its kind is given by the field that is set.
 type demoLine struct {
 	template, language string
 	values             []string
 	said               string
 	photo              string   // the person sends a photo with this text
-	chosen             string   // the person taps this button of the message before
-	reaction           string   // of the person, to the message before
-	answered           string   // the holder of the conversation answers this
-	quoting            bool     // the answer quotes the message before
-	buttons            []string // buttons of the answer
-	noted              string   // the same member writes this note
+	chosen             string   // the person taps this button of the previous message
+	reaction           string   // the person reacts with this to the previous message
+	answered           string   // the member who holds the conversation sends this reply
+	quoting            bool     // the reply quotes the previous message
+	buttons            []string // the buttons of the reply
+	noted              string   // the member who replies writes this note
 	read               bool     // a member has read the conversation without answering
 }
 
@@ -60,16 +60,16 @@ func answers(text string, buttons ...string) demoLine {
 
 func notes(text string) demoLine { return demoLine{noted: text} }
 
-// A demoTalk is the conversation of one person. It is assigned to the contact's owner,
-// unless given names another member. Only a conversation in which the person writes can
-// be given away or closed, and only one of the last day can be answered.
+// A demoTalk is the conversation of one person. It is assigned to the contact's owner, or
+// to the member that given names. It can be given away or closed only if the person
+// writes in it. It can be answered only if it is from the last day.
 type demoTalk struct {
 	person  int
 	edition int           // the edition of the demo that added it; 0: the second
-	ago     time.Duration // when it began
+	ago     time.Duration // how long ago it began
 	lines   []demoLine
 	given   string
-	status  desk.ConversationStatus // "" stays open
+	status  desk.ConversationStatus // the status at the end; "": open
 }
 
 // demoPause is the time between two messages of a conversation.
@@ -160,8 +160,8 @@ var demoTalks = []demoTalk{
 	}},
 }
 
-// addDemoChannel adds the channel with its templates and bindings. Parts of them may
-// exist already, from a run that was interrupted.
+// addDemoChannel adds the channel with its templates and bindings. Some of them may
+// already exist, because an earlier run was interrupted.
 func addDemoChannel(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error) {
 	id, err := demoChannelID(ctx, a, ws)
 	if err != nil {
@@ -209,10 +209,10 @@ func demoChannelID(ctx context.Context, a *app.App, ws desk.ID) (desk.ID, error)
 	return added.Channel.ID, nil
 }
 
-// holdDemoTalks creates the conversations that an edition lacks, at times in the last
-// days. Each message has its own key, the same in each run, so that no message is
-// created twice. If an interrupted run has left a send unsettled, this message is skipped,
-// because its outcome would not be known soon.
+// holdDemoTalks creates the conversations that an edition of the demo lacks. Their times
+// are in the last days. Each message has its own key, which is the same in each run, so
+// that no message is created twice. If an interrupted run has left a send unsettled, the
+// message is skipped, because the outcome of its send would not be known soon.
 func holdDemoTalks(ctx context.Context, in installation, p desk.Principal, channel desk.ID, edition int) error {
 	operator, err := in.app.Operator(ctx, p.Workspace())
 	if err != nil {
@@ -261,8 +261,8 @@ var demoSnippets = map[string]string{
 	"thanks":   "Thank you, {{customer_first_name}}! Have a good day.",
 }
 
-// A demoClock is in the past. It advances with the conversations, and a little with each
-// reading.
+// A demoClock shows a time in the past. It moves forward with the conversations, and by a
+// millisecond each time it is read.
 type demoClock struct {
 	mu sync.Mutex
 	at time.Time
@@ -317,8 +317,8 @@ func holdDemoTalk(ctx context.Context, a *app.App, clock *demoClock, p desk.Prin
 	return err
 }
 
-// simulateDemoLine lets a person send a photo, tap a button, or react to the previous
-// message.
+// simulateDemoLine simulates that a person sends a photo, taps a button, or reacts to the
+// previous message.
 func simulateDemoLine(ctx context.Context, a *app.App, p desk.Principal, channel desk.ID, m app.Simulated, line demoLine, c *desk.Conversation) (*desk.Conversation, error) {
 	operator, err := a.Operator(ctx, p.Workspace())
 	if err != nil {
@@ -354,8 +354,8 @@ func newestOf(ctx context.Context, a *app.App, p desk.Principal, c *desk.Convers
 	return list[0], nil
 }
 
-// speaker returns the member who answers in a conversation: the assignee, or the
-// contact's owner.
+// speaker returns the member who replies in a conversation: the one that given names, or
+// else the contact's owner.
 func (t *demoTalk) speaker() desk.Field[desk.Reference] {
 	if t.given != "" {
 		return set(desk.ReferTo(t.given))
@@ -395,7 +395,7 @@ func demoPhoto() []byte {
 	m := image.NewRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
 		for x := range w {
-			c := color.RGBA{245, 238, 222, 255} // the paper
+			c := color.RGBA{245, 238, 222, 255} // the colour of the paper
 			dx, dy := x-210, y-95
 			switch {
 			case x < 24 || y < 24 || x >= w-24 || y >= h-24:

@@ -26,7 +26,7 @@ type eventsTailCmd struct {
 	NoFollow  bool       `help:"End at the newest event."`
 }
 
-// eventTypes are a flag's list, separated by commas.
+// eventTypes is the value of a flag: a list of event types, separated by commas.
 type eventTypes struct {
 	words  []string
 	filter desk.EventFilter
@@ -60,7 +60,8 @@ func (c *eventsTailCmd) Validate() error {
 	return nil
 }
 
-// Run prints events until it is interrupted, or, with --no-follow, until the newest one.
+// Run prints events until it is interrupted. With --no-follow, it stops after the newest
+// event.
 func (c *eventsTailCmd) Run(ctx context.Context, s *session) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -104,8 +105,8 @@ func (c *eventsTailCmd) tail(ctx context.Context, s *session, a *app.App, p desk
 	}
 }
 
-// look checks for events of other processes each second. Its error need not be returned
-// here, because the follower's next read fails too.
+// look checks each second for events of other processes. It need not return its error:
+// the next read of the follower fails as well.
 func look(ctx context.Context, a *app.App) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

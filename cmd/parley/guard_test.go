@@ -21,7 +21,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names returns a resolver that resolves every name to the address in at.
+// names returns a resolver. It resolves every name to the address that is in at.
 func names(t *testing.T, at *atomic.Value) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -58,8 +58,8 @@ func names(t *testing.T, at *atomic.Value) *net.Resolver {
 	}}
 }
 
-// graph serves, at an address, the record of a file, and the file itself. The record has
-// the file's URL.
+// graph starts a server at an address. It serves the record of a file, which has the
+// file's URL, and the file itself.
 func graph(t *testing.T, at string, url func() string, calls *atomic.Int32) (port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", at)
@@ -85,10 +85,10 @@ func graph(t *testing.T, at string, url func() string, calls *atomic.Int32) (por
 	return port
 }
 
-// TestGuard: an address that a tenant sets, redirects of the server there, and the
-// addresses of its files are reached only where webhooks may go. It does not help to
-// change a name's address in between. Addresses that the operator sets are not
-// restricted.
+// TestGuard: the server connects to an address that a tenant sets only if webhooks may go
+// there. The same holds for redirects from this address, and for the addresses of its
+// files. A tenant can't avoid this by changing a name's address in between. Addresses
+// that the operator sets are not restricted.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	var good, bad atomic.Int32
@@ -114,7 +114,7 @@ func TestGuard(t *testing.T) {
 	for _, test := range []struct {
 		name, base string
 		by         desk.Setter
-		before     bool // without the flag
+		before     bool // the server runs without the flag --webhook-allow
 		file       string
 		turn       bool
 		want       string

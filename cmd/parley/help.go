@@ -35,7 +35,8 @@ func (c *helpCmd) Run(k *kong.Kong, s *session) error {
 	}{text.String()}, "%s", block(text.String()))
 }
 
-// printHelp prints kong's help, with changes for flags of which one must be chosen.
+// printHelp prints kong's help. It changes the summary of commands for which exactly one
+// of several flags must be chosen.
 func printHelp(options kong.HelpOptions, c *kong.Context) error {
 	usage := c.Model.Summary()
 	if chosen := c.Selected(); chosen != nil {
@@ -51,8 +52,8 @@ func printHelp(options kong.HelpOptions, c *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, c)
 }
 
-// choices lists the flags of a command of which exactly one must be given, as the
-// summary shows them.
+// choices returns groups of a command's flags, as the summary shows them. Of each group,
+// exactly one flag must be given.
 func choices(command *kong.Node) map[string][]string {
 	groups := map[string][]string{}
 	for _, flag := range command.Flags {
@@ -65,8 +66,8 @@ func choices(command *kong.Node) map[string][]string {
 	return groups
 }
 
-// A command's detailed help is written as a Go comment is: paragraphs, and indented
-// lines that are kept as they are.
+// The detailed help of a command has the form of a Go comment: paragraphs, and indented
+// lines that stay as they are.
 
 // examples formats a command's examples, one command on each line.
 func examples(lines ...string) string { return "Examples:\n\n" + indented(lines...) }

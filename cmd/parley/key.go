@@ -19,7 +19,7 @@ type keyCmd struct {
 	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key for good, from the next request on."`
 }
 
-// permissions are a flag's value: "all", or a list separated by commas.
+// permissions is the value of a flag: "all", or a list separated by commas.
 type permissions string
 
 func (p *permissions) UnmarshalText(text []byte) error {
@@ -28,7 +28,8 @@ func (p *permissions) UnmarshalText(text []byte) error {
 	return plain(err)
 }
 
-// plain removes the internal prefix from an error that is shown to a person.
+// plain returns an error without its internal prefix, so that it can be shown to a
+// person.
 func plain(err error) error {
 	var e *desk.Error
 	if errors.As(err, &e) {
@@ -37,10 +38,10 @@ func plain(err error) error {
 	return err
 }
 
-// An expiry is a flag's duration from now; 0 means never.
+// An expiry is the value of a flag: a duration from now; 0 means never.
 type expiry time.Duration
 
-// maxExpiry keeps the year of the expiry at four digits.
+// maxExpiry is the longest duration: the year of the expiry then still has four digits.
 const maxExpiry = 100 * 365 * 24 * time.Hour
 
 func (e *expiry) UnmarshalText(text []byte) error {

@@ -78,8 +78,8 @@ type cli struct {
 }
 
 func main() {
-	// parley has its own logger. net/http's client writes to the standard one, including
-	// bytes that a receiver of webhooks sent unasked. They may be personal data.
+	// parley has its own logger. The client of net/http writes to Go's standard logger. This may
+	// include bytes that a receiver of webhooks sent unasked, which may be personal data.
 	log.SetOutput(io.Discard)
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -119,8 +119,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// typedIn returns which shared flags are in the arguments. Flags that are set by the
-// environment do not count.
+// typedIn returns which shared flags are in the arguments. A flag that is set by the
+// environment does not count.
 func typedIn(chosen *kong.Context) (t typed) {
 	for _, part := range chosen.Path {
 		if part.Flag != nil {
@@ -136,8 +136,8 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// sentence describes an error for the operator, on one line. Unlike a client of the API,
-// the operator is told the cause.
+// sentence describes an error for the operator, on one line. The operator learns the
+// cause; a client of the API does not.
 func sentence(err error) string {
 	text := err.Error()
 	var e *desk.Error
@@ -151,6 +151,7 @@ func sentence(err error) string {
 	for line := range strings.Lines(text) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
-	// The error of an unreachable database has two lines, one with TLS and one without.
+	// The error of an unreachable database has two lines: one for the try with TLS, and
+	// one for the try without.
 	return printable(strings.ReplaceAll(strings.Join(slices.Compact(lines), "; "), ":; ", ": "))
 }

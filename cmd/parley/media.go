@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 )
 
-// An age is a flag's duration, such as 365d or 720h; 0 means for ever.
+// An age is the value of a flag: a duration, such as 365d or 720h; 0 means for ever.
 type age time.Duration
 
 func (a *age) UnmarshalText(text []byte) error {

@@ -16,7 +16,7 @@ type memberCmd struct {
 	Remove memberRemoveCmd `cmd:"" help:"Remove a member; their contacts go to the shared pool, and their open conversations become unassigned."`
 }
 
-// An email is a flag's e-mail address.
+// An email is the value of a flag: an e-mail address.
 type email string
 
 func (e *email) UnmarshalText(text []byte) error {

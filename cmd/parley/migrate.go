@@ -24,7 +24,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A migrationSource is a flag's data directory with a SQLite database.
+// A migrationSource is the value of a flag: a data directory with a SQLite database.
 type migrationSource string
 
 func (m *migrationSource) UnmarshalText(text []byte) error {
@@ -36,7 +36,7 @@ func (m *migrationSource) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A migrationTarget is a flag's URL of a PostgreSQL database.
+// A migrationTarget is the value of a flag: the URL of a PostgreSQL database.
 type migrationTarget string
 
 func (m *migrationTarget) UnmarshalText(text []byte) error {
@@ -64,7 +64,7 @@ func (*migrateCmd) Help() string {
 	)
 }
 
-// migrationBatch is how many rows are copied, or compared, in one step.
+// migrationBatch is the number of rows that are copied, or compared, in one step.
 const migrationBatch = 2000
 
 // A migratedTable has the number of rows of a copied table.
@@ -117,7 +117,8 @@ type migration struct {
 	step     func(doing, table string, rows int) // called after each batch
 }
 
-// run returns the copied tables, and the fingerprint of the secret key.
+// run does the migration. It returns the copied tables, and the fingerprint of the secret
+// key.
 func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprint string, err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -183,7 +184,7 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 	return tables, fingerprint, err
 }
 
-// copy continues after the last row that an earlier run has stored.
+// copy copies a table. It begins after the last row that an earlier run has stored.
 func (m *migration) copy(ctx context.Context, t sqlite.Table, source *sqlite.Export, target *postgres.Import) error {
 	last, err := target.Last(ctx, postgres.Table(t))
 	if err != nil {
@@ -202,8 +203,8 @@ func (m *migration) copy(ctx context.Context, t sqlite.Table, source *sqlite.Exp
 	}
 }
 
-// copyContent copies the content of files that is not copied yet. Then it reads all
-// content on the other side again, to check it.
+// copyContent copies the content of files, except content that an earlier run has copied.
+// It reads each content on the other side again, to check it.
 func (m *migration) copyContent(ctx context.Context, from *sqlite.Store, source *sqlite.Export, target *postgres.Import) error {
 	at := slices.IndexFunc(sqlite.Tables(), func(t sqlite.Table) bool { return t.Name == "media_contents" })
 	t := sqlite.Tables()[at]
@@ -231,8 +232,8 @@ func (m *migration) copyContent(ctx context.Context, from *sqlite.Store, source 
 	}
 }
 
-// compare reads the table on both sides, compares the sums, and returns how many rows
-// the table has.
+// compare reads a table on both sides and compares the sums. It returns the table's
+// number of rows.
 func (m *migration) compare(ctx context.Context, t sqlite.Table, source *sqlite.Export, target *postgres.Import) (int, error) {
 	theirs, ours := newDigest(), newDigest()
 	for last := []any(nil); ; {
@@ -275,8 +276,8 @@ type digest struct {
 
 func newDigest() *digest { return &digest{Hash: sha256.New()} }
 
-// add writes each value as its kind, its length and its bytes, so that different rows
-// never have the same bytes.
+// add adds a row. Of each value, it writes the kind, the length and the bytes, so that
+// different rows never have the same bytes.
 func (d *digest) add(row []any) {
 	d.rows++
 	for _, value := range row {
@@ -297,16 +298,16 @@ func (d *digest) add(row []any) {
 	}
 }
 
-// A progress shows how far a copy is: as one line on a terminal, otherwise as a new line
-// now and then.
+// A progress shows how much has been copied. A terminal shows it in one line that
+// changes. Elsewhere, it is printed as a new line from time to time.
 type progress struct {
 	to    io.Writer
 	last  time.Time
-	shown int // length of the line on the terminal
+	shown int // the length of the line on the terminal
 }
 
-// progressEvery is how often the progress is shown. A copy that takes less time shows
-// none.
+// progressEvery is the time between two lines of progress. A copy that takes less time
+// shows no progress.
 const progressEvery = time.Second
 
 func (p *progress) show(doing, table string, rows int) {
@@ -324,7 +325,7 @@ func (p *progress) show(doing, table string, rows int) {
 	_, _ = io.WriteString(p.to, line)
 }
 
-// clear leaves an empty line on the terminal.
+// clear removes the text of the line on the terminal.
 func (p *progress) clear() {
 	if p.shown > 0 {
 		_, _ = io.WriteString(p.to, "\r"+strings.Repeat(" ", p.shown)+"\r")

@@ -63,8 +63,8 @@ func (m migrationTest) migrate(t *testing.T, code int) string {
 	return m.parley(t, code, "migrate", "--from", "sqlite:"+m.dir, "--to", m.database)
 }
 
-// stopAfter copies batches of two rows and is interrupted after the given number of
-// batches.
+// stopAfter starts a copy in batches of two rows, and interrupts it after the given
+// number of batches.
 func (m migrationTest) stopAfter(t *testing.T, batches int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func (m migrationTest) stopAfter(t *testing.T, batches int) {
 	}
 }
 
-// ask returns the only column of a statement's rows in the target.
+// ask runs a statement in the target database. It returns the values of the only column.
 func (m migrationTest) ask(t *testing.T, sql string) []string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), m.database)
@@ -108,7 +108,7 @@ func wantWords(t *testing.T, text string, words ...string) {
 	}
 }
 
-// TestMigrateResumes: wherever the copy is interrupted, the next run continues there.
+// TestMigrateResumes: after an interruption at any place, the next run continues there.
 func TestMigrateResumes(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 7)
@@ -137,7 +137,7 @@ func TestMigrateResumes(t *testing.T) {
 	}
 }
 
-// TestMigrateLargeRows: a callback may have megabytes.
+// TestMigrateLargeRows: rows with megabytes are copied, as a callback may have them.
 func TestMigrateLargeRows(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
@@ -207,8 +207,8 @@ func TestMigrateWebhooks(t *testing.T) {
 	wantWords(t, copied("webhook", "rotate", added.ID), `"secret":"whsec_`)
 }
 
-// TestMigrateShared: contacts that have shared an identity since the first release also
-// share it in the copy. Each is found by its own spelling.
+// TestMigrateShared: since the first release, two contacts may share an identity. They
+// still share it in the copy, and each is found by its own spelling.
 func TestMigrateShared(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
@@ -224,7 +224,7 @@ func TestMigrateShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.ExecContext(t.Context(), `UPDATE claim_rules SET rules = 'of before'`); err != nil { // so that the next start rebuilds their claims
+	if _, err := db.ExecContext(t.Context(), `UPDATE claim_rules SET rules = 'of before'`); err != nil { // makes the next start rebuild the claims of these contacts
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
@@ -362,7 +362,7 @@ func TestMigrateRefuses(t *testing.T) {
 	})
 }
 
-// TestDigest: rows that look alike have different sums.
+// TestDigest: rows that differ only slightly have different sums.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -386,7 +386,7 @@ func TestProgress(t *testing.T) {
 	var log bytes.Buffer
 	p := &progress{to: &log}
 	p.show("copied", "contacts", 2000)
-	p.show("copied", "contacts", 4000) // too early to be shown
+	p.show("copied", "contacts", 4000) // too early: nothing is shown
 	p.clear()
 	if got, want := log.String(), "contacts: copied 2000 rows\n"; got != want {
 		t.Errorf("it writes %q, want %q", got, want)

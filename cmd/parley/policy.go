@@ -16,13 +16,14 @@ type policyCmd struct {
 	Clear policyClearCmd `cmd:"" help:"Remove the reply policy of a workspace, or a channel's own."`
 }
 
-// policyFlags name the workspace or channel of a policy.
+// policyFlags are the flags that name the workspace or channel of a policy.
 type policyFlags struct {
 	Workspace string  `help:"The workspace's id." required:"" placeholder:"ID"`
 	Channel   *string `help:"The id of a channel of the workspace; without it, the workspace's own policy." placeholder:"ID"`
 }
 
-// on runs f with the workspace and the channel, which is zero if none is named.
+// on calls f with the workspace and the channel. The channel is zero if the flags name
+// none.
 func (c *policyFlags) on(ctx context.Context, s *session, f func(a *app.App, p desk.Principal, channel desk.ID) error) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		channel := desk.ID{}
@@ -64,7 +65,7 @@ func (r policyRecord) text(s *desk.Settings) lines {
 	} else {
 		names := make([]string, len(a.Members))
 		for i, id := range a.Members {
-			names[i] = id.String() // a member who was added meanwhile
+			names[i] = id.String() // the name of a member who was added meanwhile is not known
 			if m := s.Member(id); m != nil {
 				names[i] = printable(m.Name)
 			}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSecretFrom: an error names the flag and the variable. It does not show a value
-// that may be the secret itself, pasted in place of the variable's name.
+// TestSecretFrom: an error names the flag and the variable. It does not show a value that
+// may be the secret itself, if it was given instead of the variable's name.
 func TestSecretFrom(t *testing.T) {
 	t.Setenv("WA_EMPTY", "")
 	t.Setenv("WA_BROKEN", "EAAG\nsecret")

@@ -26,7 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// An address is a flag's HOST:PORT.
+// An address is the value of a flag: HOST:PORT.
 type address string
 
 func (a *address) UnmarshalText(text []byte) error {
@@ -35,7 +35,7 @@ func (a *address) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A publicURL is a flag's URL without a slash at the end.
+// A publicURL is the value of a flag: a URL without a slash at the end.
 type publicURL string
 
 func (u *publicURL) UnmarshalText(text []byte) error {
@@ -60,7 +60,7 @@ type serveCmd struct {
 	deliverFlags `embed:""`
 }
 
-// roomFlags limit the room for files.
+// roomFlags are the flags that limit the room for files.
 type roomFlags struct {
 	MediaPerWorkspace int64 `help:"How many bytes the files of a workspace may have; 0 means no limit; by default ${default}, which is 20 GiB." name:"media-per-workspace" placeholder:"BYTES" default:"${mediaPerWorkspace}"`
 	KeepFree          int64 `help:"How many bytes stay free on the file system that has the files, at most a twentieth of it: with less, no file is stored; by default ${default}, which is 1 GiB." name:"keep-free" placeholder:"BYTES" default:"${keepFree}"`
@@ -99,11 +99,11 @@ func (c *serveCmd) Validate() error {
 	return c.check()
 }
 
-// Run serves until it is told to stop.
+// Run serves until a signal stops it.
 func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	return s.serve(ctx, c, func(_ installation, base string) error {
 		if !s.flags.JSON {
-			return nil // the log has this address
+			return nil // the log already shows this address
 		}
 		return s.answer(struct {
 			BaseURL string `json:"base_url"`
@@ -111,8 +111,8 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// stopSignals returns the signals that stop the server. SIGHUP is one of them, unless
-// the server was started with SIGHUP ignored (nohup): then it must go on when its
+// stopSignals returns the signals that stop the server. If the server was started with
+// SIGHUP ignored (nohup), SIGHUP is not one of them: the server must go on when its
 // terminal closes.
 func stopSignals() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -122,8 +122,8 @@ func stopSignals() []os.Signal {
 	return list
 }
 
-// serve serves the installation until it is told to stop. ready is called with the base
-// URL of the API before the first request is accepted.
+// serve serves the installation until a signal stops it. Before the first request is
+// accepted, it calls ready with the base URL of the API.
 func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installation, base string) error) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
@@ -145,8 +145,8 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	handler := logs.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
 	defer handler.Flush()
 	log := slog.New(handler)
-	// The listener comes first: if the address is not free, no installation must be left
-	// behind.
+	// Listen first: if the address is in use, the command must not leave a new
+	// installation behind.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --listen, whose port 0 picks a free one", err)
@@ -195,7 +195,8 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 		log.InfoContext(ctx, "a new installation was created: API keys of other installations are refused", "place", storage.String())
 	}
 
-	// Background work goes on after the signal, because requests are still finished.
+	// Background work goes on after the signal, because the server still finishes
+	// requests.
 	background, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
 	group, ctx := errgroup.WithContext(ctx)
@@ -214,9 +215,8 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	return err
 }
 
-// lock prevents a second server on a SQLite database. Each server would count requests
-// on its own, and starting a second one is always a mistake. Servers may share a
-// PostgreSQL database.
+// lock prevents a second server on a SQLite database. Starting one is always a mistake:
+// each server would count requests for itself. Servers may share a PostgreSQL database.
 func lock(storage config.Storage) (unlock func() error, err error) {
 	if storage.URL != "" {
 		return func() error { return nil }, nil

@@ -41,7 +41,8 @@ type shared struct {
 	JSON     bool   `help:"Answer with one JSON object on standard output." name:"json"`
 }
 
-// A session is one run of the program: the shared flags, and where results and logs go.
+// A session is one run of the program: the shared flags, and the writers for results and
+// logs.
 type session struct {
 	flags          shared
 	typed          typed
@@ -50,12 +51,13 @@ type session struct {
 	webhooks       poster.Config // how webhooks are reached
 }
 
-// typed says which shared flags are on the command line, not in the environment.
+// typed says which shared flags are on the command line. A flag in the environment does
+// not count.
 type typed struct{ data, database bool }
 
 // command returns a command line that the operator can run next. It repeats the flags
-// that say where the data is, so that it uses the same installation. A password in the
-// database's URL is replaced by PASSWORD, because the output may end up in a log.
+// that name the place of the data, so that it uses the same installation. It replaces a
+// password in the database's URL by PASSWORD, because the output may be stored in a log.
 func (s *session) command(format string, args ...any) string {
 	line := "parley " + fmt.Sprintf(format, args...)
 	if s.typed.data {
@@ -67,8 +69,8 @@ func (s *session) command(format string, args ...any) string {
 	return line
 }
 
-// answer prints a command's result: the record with --json, otherwise the text. Values
-// in the text are made printable.
+// answer prints the result of a command: with --json the record, otherwise the text. It
+// makes the values in the text printable.
 func (s *session) answer(record any, format string, args ...any) error {
 	if !s.flags.JSON {
 		for i, arg := range args {
@@ -89,7 +91,7 @@ type list[T any] struct {
 	Data []T `json:"data"`
 }
 
-// A most is the flag --limit: the greatest number of records.
+// A most is the value of the flag --limit: the greatest number of records.
 type most int
 
 func (m *most) UnmarshalText(text []byte) error {
@@ -101,11 +103,12 @@ func (m *most) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// page returns how many records to ask for next if a list already has some; 0: the list
-// is full.
+// page returns the number of records that the next request should ask for, if have
+// records are there already. 0 means that the list is full.
 func (m most) page(have int) int { return min(max(int(m)-have, 0), desk.MaxLimit) }
 
-// answerList prints records, each as a row for people, under the headings.
+// answerList prints records. For people, it prints a table: the headings, and one row for
+// each record.
 func answerList[T any](s *session, records []T, headings []string, row func(T) []string) error {
 	var rows [][]string
 	for _, r := range records {
@@ -114,8 +117,8 @@ func answerList[T any](s *session, records []T, headings []string, row func(T) [
 	return s.answer(list[T]{append([]T{}, records...)}, "%s", tableOf(headings, rows))
 }
 
-// A block is a text of several lines that is already printable. answer prints it
-// unchanged.
+// A block is a text of several lines that is already printable. answer does not change
+// it.
 type block string
 
 // tableOf formats a table for people.
@@ -134,8 +137,9 @@ func tableOf(headings []string, rows [][]string) block {
 }
 
 // printable escapes the characters that control a terminal, as in a Go string: line
-// breaks, escapes, and marks of text direction. Otherwise a name could change what the
-// operator sees. The two joiners stay, because names in some scripts need them.
+// breaks, escapes, and characters that set the direction of text. Otherwise a name could
+// change the text that the operator sees. The two joiners stay, because names in some
+// scripts need them.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -149,7 +153,7 @@ func printable(text string) string {
 	return b.String()
 }
 
-// quoted quotes a word for a shell.
+// quoted returns a word with the quotes that a shell needs.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:@%+=,", r))
@@ -160,7 +164,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// orDash returns a dash for an empty table cell.
+// orDash returns a text, or a dash if the text is null: the cell of a table is never
+// empty.
 func orDash(text *string) string {
 	if text == nil {
 		return "-"
@@ -168,7 +173,7 @@ func orDash(text *string) string {
 	return *text
 }
 
-// momentOf returns null for the zero time.
+// momentOf returns a time as text, or null for the zero time.
 func momentOf(t desk.Time) *string {
 	if t == 0 {
 		return nil
@@ -176,7 +181,7 @@ func momentOf(t desk.Time) *string {
 	return unlessEmpty(t.String())
 }
 
-// unlessEmpty returns null for an empty text.
+// unlessEmpty returns a text, or null if the text is empty.
 func unlessEmpty(text string) *string {
 	if text == "" {
 		return nil
@@ -184,12 +189,12 @@ func unlessEmpty(text string) *string {
 	return &text
 }
 
-// A database keeps an installation.
+// A database stores the data of an installation.
 type database interface {
 	store.Store
 	sandbox.Library
-	// BindSecret stores the fingerprint of the installation's secret key, and refuses any
-	// other key.
+	// BindSecret stores the fingerprint of the installation's secret key. Once one is
+	// stored, it refuses every other key.
 	BindSecret(ctx context.Context, fingerprint string) error
 	// Run does the database's own background work until ctx ends.
 	Run(ctx context.Context) error
@@ -209,8 +214,8 @@ type installation struct {
 	fingerprint string                              // of the secret key
 }
 
-// storage returns the place of the data. It refuses --data with a SQLite database if the
-// environment names another database: the command could change the wrong one.
+// storage returns the place of the data. It refuses --data for a SQLite database if the
+// environment names another database: the command could change the wrong database.
 func (s *session) storage() (config.Storage, error) {
 	storage, err := config.NewStorage(s.flags.Data, s.flags.Database)
 	if err == nil && storage.URL != "" && s.typed.data && !s.typed.database && storage.HoldsSQLite() {
@@ -235,20 +240,21 @@ func makeDir(storage config.Storage) error {
 	return nil
 }
 
-// Whether a command creates a missing database (contract §1).
+// The values of mayMake: whether a command creates a missing database (contract §1).
 const (
 	makes    = true
 	makesNot = false
 )
 
-// fileLimits are the greatest number of bytes of one file and of a workspace's files (0:
-// no limit), and how many bytes must stay free on the file system.
+// fileLimits are numbers of bytes: the most of one file, the most of a workspace's files
+// together (0: no limit), and the number that must stay free on the file system.
 type fileLimits struct{ most, perWorkspace, keepFree int64 }
 
 var defaultFileLimits = fileLimits{desk.DefaultMaxMedia, desk.DefaultMediaPerWorkspace, desk.DefaultKeepFree}
 
-// open opens an installation and migrates it. If it does not exist, it is made. With
-// makesNot, the error wraps fs.ErrNotExist instead, and nothing is left behind.
+// open opens an installation and migrates it. If there is no installation, it makes one.
+// With makesNot, it returns an error that wraps fs.ErrNotExist instead, and leaves
+// nothing behind.
 func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake bool, webhooks poster.Config, rules desk.DeliveryRules, files fileLimits) (_ installation, err error) {
 	if mayMake {
 		err = makeDir(storage)
@@ -284,7 +290,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 			Answer: api.SendAnswer,
 			Now:    now,
 			NewID:  newID,
-			Random: func(b []byte) { _, _ = rand.Read(b) }, // it never fails: it would end the process instead
+			Random: func(b []byte) { _, _ = rand.Read(b) }, // rand.Read never returns an error: it would end the process instead
 			Secret: secret[:],
 			Log:    log,
 
@@ -304,8 +310,8 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 	return installation{storage, store, a, at, secret.Fingerprint()}, nil
 }
 
-// newWhatsApp makes the provider of WhatsApp channels. If a tenant has set the address
-// of the API, it connects only where webhooks may go.
+// newWhatsApp makes the provider of WhatsApp channels. A tenant may set the address of
+// the API. Then the provider connects only to addresses that webhooks may have.
 func newWhatsApp(now func() time.Time, log *slog.Logger, posts *poster.Poster, webhooks poster.Config) *whatsapp.Provider {
 	return whatsapp.New(whatsapp.Config{Now: now, Log: log, Dial: posts.Dial, Opened: len(webhooks.Allow) > 0})
 }
@@ -345,11 +351,11 @@ func unopened(storage config.Storage, err error) error {
 }
 
 func init() {
-	// Ids are made in the write path, so one read of randomness serves many ids.
+	// Ids are made while data is written, so one read of randomness serves many ids.
 	uuid.EnableRandPool()
 }
 
-// newID makes a UUIDv7: ids of one process grow with time.
+// newID makes a UUIDv7. Of two ids of one process, the later one is greater.
 func newID() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }
 
 // do runs an operator's action on the installation, whether or not a server is running.
@@ -357,7 +363,7 @@ func (s *session) do(ctx context.Context, action func(*app.App) error) error {
 	return s.doOn(ctx, makesNot, action)
 }
 
-// doOn is like do. With makes, it makes the installation if it does not exist.
+// doOn is like do. With makes, it makes the installation if there is none.
 func (s *session) doOn(ctx context.Context, mayMake bool, action func(*app.App) error) error {
 	return s.on(ctx, mayMake, func(in installation, _ *slog.Logger) error { return action(in.app) })
 }
@@ -393,7 +399,7 @@ func (s *session) inWorkspace(ctx context.Context, id string, action func(*app.A
 }
 
 // onRecord runs an operator's action in the workspace of a member, key, channel or
-// webhook. If there is no such record, unknown makes the error.
+// webhook. If there is no such record, the function unknown makes the error.
 func (s *session) onRecord(ctx context.Context, id string, unknown func(error, string) error, action func(*app.App, desk.Principal) error) error {
 	return s.do(ctx, func(a *app.App) error {
 		p, err := a.OperatorOf(ctx, idOf(id))
@@ -411,8 +417,8 @@ func idOf(text string) desk.ID {
 	return id
 }
 
-// unknown says that an id was not found, and which command lists the right ones. It
-// names the database, because a wrong database is a common cause.
+// unknown returns the error for an id that was not found. It says which command lists the
+// right ids. It also names the database, because a wrong database is a common cause.
 func (s *session) unknown(err error, what, id, shownBy string) error {
 	if !desk.IsType(err, desk.NotFound) {
 		return err

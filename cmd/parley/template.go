@@ -62,7 +62,7 @@ func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// maxFile is far more than a template or a policy needs.
+// maxFile is the greatest size of a file: far more than a template or a policy needs.
 const maxFile = 1 << 20
 
 // readFile reads the file that a flag names, or standard input.
@@ -86,7 +86,7 @@ type templateRecord struct {
 	Language string   `json:"language"`
 	Status   string   `json:"status"`
 	Sendable bool     `json:"sendable"`
-	Reasons  []string `json:"reasons"` // why the template can't be sent
+	Reasons  []string `json:"reasons"` // the reasons why the template can't be sent
 }
 
 func recordOfTemplate(t *desk.Template) templateRecord {

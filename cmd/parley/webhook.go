@@ -30,8 +30,8 @@ type webhookCmd struct {
 	Redeliver  webhookRedeliverCmd  `cmd:"" help:"Deliver an event again."`
 }
 
-// webhookFlags set which addresses can be reached: those of endpoints, and those that
-// tenants set for a provider's API.
+// webhookFlags are the flags that say which addresses the server may connect to:
+// endpoints of webhooks, and addresses that tenants set for a provider's API.
 type webhookFlags struct {
 	Allow []prefix  `help:"Private networks that webhooks may reach, and channels whose address a member set, separated by commas, such as 10.1.0.0/16; http is allowed there, too. The same as the server's." name:"webhook-allow" placeholder:"CIDR"`
 	Proxy *proxyURL `help:"An HTTP proxy for all requests to webhooks, which then decides which addresses they may reach. The same as the server's." name:"webhook-proxy" placeholder:"URL"`
@@ -45,9 +45,9 @@ func (f *webhookFlags) config() poster.Config {
 	return c
 }
 
-// reminder says that the server needs the same flags as the command. Without them, the
-// server would refuse addresses that the command could reach. It returns "" if there are
-// no flags, otherwise a line of a format.
+// reminder returns a line which says that the server needs the same flags as this
+// command. Without them, the server would refuse addresses that the command could reach.
+// It returns "" if the command has none of these flags.
 func (f *webhookFlags) reminder() string {
 	if f.Allow == nil && f.Proxy == nil {
 		return ""
@@ -55,7 +55,7 @@ func (f *webhookFlags) reminder() string {
 	return "This command used its own --webhook-allow and --webhook-proxy. Start the server with the same: else it can't reach the endpoint.\n"
 }
 
-// A prefix is a network in a flag.
+// A prefix is the value of a flag: a network.
 type prefix netip.Prefix
 
 func (p *prefix) UnmarshalText(text []byte) error {
@@ -79,8 +79,8 @@ func networks(list []prefix) []netip.Prefix {
 	return plain
 }
 
-// A proxyURL is a flag with the URL of an HTTP proxy. It may contain a password, so
-// errors do not repeat it.
+// A proxyURL is the value of a flag: the URL of an HTTP proxy. It may contain a password,
+// so errors do not repeat it.
 type proxyURL url.URL
 
 func (p *proxyURL) UnmarshalText(text []byte) error {
@@ -164,7 +164,7 @@ func (c *webhookAddCmd) Run(ctx context.Context, s *session) error {
 		enabled := !c.Disabled
 		w, key, err := a.Deliver.AddWebhook(ctx, p, desk.WebhookEdit{URL: &c.URL, Types: c.Types.list(), Enabled: &enabled}, secret)
 		if e := desk.AsError(err); err != nil && e.At == "/secret" {
-			e.At = "/secret_env" // this command's flag has this name
+			e.At = "/secret_env" // the flag of this command has this name
 		}
 		if err != nil {
 			return err
@@ -252,7 +252,7 @@ func (*webhookRemoveCmd) Help() string {
 	return examples(`parley webhook remove 01980000-0000-7000-8000-000000000007`)
 }
 
-// Run removes the webhook. It prints the last state of the record.
+// Run removes the webhook, and prints the record as it was before.
 func (c *webhookRemoveCmd) Run(ctx context.Context, s *session) error {
 	return s.onRecord(ctx, c.Webhook, s.unknownWebhook, func(a *app.App, p desk.Principal) error {
 		w, err := a.Deliver.Webhook(ctx, p, idOf(c.Webhook))

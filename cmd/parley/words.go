@@ -7,7 +7,7 @@ import (
 	"parley/provider"
 )
 
-// place names the place of an error: the flag, and a path within its value.
+// place returns the flag in which an error is, with the path within the flag's value.
 func place(at string) string {
 	if at == "" {
 		return ""

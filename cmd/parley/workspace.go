@@ -19,7 +19,7 @@ type workspaceCmd struct {
 	Check  workspaceCheckCmd  `cmd:"" help:"List identities that contacts share, and identities that today's rules refuse."`
 }
 
-// A country is a flag's ISO 3166 code, or empty.
+// A country is the value of a flag: an ISO 3166 code, or empty.
 type country string
 
 func (c *country) UnmarshalText(text []byte) error {
@@ -63,7 +63,7 @@ func (*workspaceCreateCmd) Help() string {
 	)
 }
 
-// Run makes the workspace. If there is no installation, it makes that too.
+// Run makes the workspace. If there is no installation, it also makes the installation.
 func (c *workspaceCreateCmd) Run(ctx context.Context, s *session) error {
 	return s.doOn(ctx, makes, func(a *app.App) error {
 		w, err := a.CreateWorkspace(ctx, c.Name, string(c.Country))

@@ -1,9 +1,9 @@
-// An independent program at both ends of the simulator: its client sends a template, and
-// its webhook reader, with the signature check on, reads what comes.
+// An independent program that tests the simulator from both sides: its client sends a
+// template, and its webhook reader reads the callbacks, with the signature check turned on.
 //
-// The environment says where the simulator is and by what it trusts: SIM, TOKEN, SECRET,
-// VERIFY, PNID, TO. Standard output has one line of JSON for each thing that happens;
-// the first says where webhooks go. The end of standard input ends it.
+// The environment has the address of the simulator, its secrets and its numbers: SIM, TOKEN,
+// SECRET, VERIFY, PNID, TO. Standard output has one line of JSON for each event. The first
+// line has the address for webhooks. The program ends at the end of standard input.
 import { createServer } from "node:http";
 import { webcrypto } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -48,7 +48,7 @@ const server = createServer((request, response) => {
 
 server.listen(0, "127.0.0.1", () => say({ webhooks: `http://127.0.0.1:${server.address().port}/` }));
 
-// Each line of standard input is a callback id under which to send the template.
+// For each line of standard input, send the template. The line is the callback id.
 for await (const callback of createInterface({ input: process.stdin })) {
   const answer = await api.sendMessage(PNID, TO,
     new Template("siparis_hazir", new Language("tr"),

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// module writes a module of one package and returns its graph.
+// module writes a module with one package. It returns the package's graph.
 func module(t *testing.T, files map[string]string) graph {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,8 +36,8 @@ func module(t *testing.T, files map[string]string) graph {
 	return g
 }
 
-// TestGraph: names, methods and fields count where they are declared; a file's own names,
-// and those of other packages, don't.
+// TestGraph: names, methods and fields count where they are declared. Names that a file
+// declares itself, and names of other packages, do not count.
 func TestGraph(t *testing.T) {
 	g := module(t, map[string]string{"room/a.go": `package room
 
@@ -64,8 +64,8 @@ func (d door) open() string { return d.name }
 	}
 }
 
-// TestOrder: a circle of three files has one arrow back up, two circles have two, and users
-// are above what they use.
+// TestOrder: a circle of three files has one arrow back up, and two circles have two. A
+// file stands above the files that it uses.
 func TestOrder(t *testing.T) {
 	edges := make([][]bool, 7)
 	for i := range edges {
@@ -83,7 +83,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestCheck: what passes a bound is named, and a bound that is higher than need be.
+// TestCheck: the check reports a package that exceeds a bound, and a bound that is higher
+// than needed.
 func TestCheck(t *testing.T) {
 	limits, err := parseBounds(strings.NewReader("# of all\nroom 1\nhall 0 9000 # large\ngone 0\nslack 2\n"))
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Bounds that hold wherever the file of bounds says nothing else.
+// The bounds that hold if the file of bounds names no other bound.
 const (
 	maxFile    = 700  // lines of a file
 	maxPackage = 8000 // lines of a package
 )
 
-// bounds is what a package may have, by its path.
+// bounds has the bound of each package, by the package's path.
 type bounds map[string]bound
 
 type bound struct{ back, lines int }
@@ -43,8 +43,9 @@ func parseBounds(r io.Reader) (bounds, error) {
 	return out, nil
 }
 
-// check says which package passes a bound. A package without a line may have no arrow
-// back up. A bound that has become too generous is named, too, so that what was won stays.
+// check returns a line for each package that exceeds a bound. A package that the file
+// does not name may have no arrow back up. check also reports a bound that is higher than
+// needed: it must be lowered, so that the package can't become worse again.
 func (b bounds) check(all []graph) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	seen := map[string]bool{}

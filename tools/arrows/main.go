@@ -85,7 +85,7 @@ type source struct {
 	Dir        string
 	GoFiles    []string
 	Export     string            // the file of its compiled interface
-	ImportMap  map[string]string // of import paths to other ones
+	ImportMap  map[string]string // replaces some import paths by others
 	Module     *struct{ Main bool }
 
 	exports map[string]string // of all packages, by import path
@@ -119,13 +119,13 @@ func load(dir string) ([]source, error) {
 	}
 }
 
-// A graph is the arrows between the files of a package.
+// A graph is a package's files with the arrows between them.
 type graph struct {
 	path  string             // of the package in the module; "" is the root
-	files []string           // in the order that is found for them
+	files []string           // in the order that was found for them
 	lines map[string]int     // of each file
 	uses  map[arrow][]string // the names that make up each arrow, sorted
-	back  []arrow            // those that go back up
+	back  []arrow            // the arrows that go back up
 }
 
 type arrow struct{ from, to string }
@@ -218,7 +218,8 @@ func (g *graph) total() (lines int, longest string) {
 	return lines, longest
 }
 
-// report prints a line a package, and with verbose the arrows back up.
+// report prints one line for each package. With verbose, it also prints the arrows back
+// up.
 func report(out io.Writer, all []graph, verbose bool) {
 	w := bufio.NewWriter(out)
 	defer w.Flush()

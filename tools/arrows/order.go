@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// restarts is how many random orders are improved for each circle of files. More found
-// no better order for any package.
+// restarts is the number of random orders that are improved for each circle of files. A
+// greater number found no better order for any package.
 const restarts = 60
 
-// order returns the files so that few edges lead from a later file to an earlier one. It
-// treats each strongly connected component apart, because no edge between two of them
-// needs to go back up. Within one it starts from random orders, moves one file at a time
-// to its best place until no move helps, and keeps the best result. The random numbers
-// are the same in each run.
+// order returns the files in an order in which few edges lead from a later file to an
+// earlier one. It orders each strongly connected component separately, because edges
+// between two components need not go back up. Within a component, it starts from several
+// random orders. It improves each of them: it moves one file at a time to the best place,
+// until no move helps. The best result is returned. The random numbers are the same in
+// each run.
 func order(edges [][]bool) []int {
 	var out []int
 	for _, c := range components(edges) {
@@ -40,13 +41,14 @@ func orderCircle(edges [][]bool, files []int) []int {
 	return best
 }
 
-// improve moves single files until no move leaves fewer edges back up.
+// improve moves single files until no move makes the number of edges back up smaller.
 func improve(edges [][]bool, o []int) {
 	for moved := true; moved; {
 		moved = false
 		for i := range o {
 			f, best, at := o[i], 0, i
-			// To carry f down past g turns f's edge to g back up, and g's to f right.
+			// If f moves down past g, f's edge to g becomes an edge back up, and g's edge
+			// to f stops being one.
 			for gain, j := 0, i+1; j < len(o); j++ {
 				gain += count(edges[o[j]][f]) - count(edges[f][o[j]])
 				if gain > best {
@@ -83,8 +85,8 @@ func count(b bool) int {
 	return 0
 }
 
-// components returns the strongly connected components, those that use others first
-// (Tarjan's algorithm yields them the other way round).
+// components returns the strongly connected components. A component comes before the
+// components that it uses. (Tarjan's algorithm returns them in the opposite order.)
 func components(edges [][]bool) (out [][]int) {
 	n := len(edges)
 	index, low, on := make([]int, n), make([]int, n), make([]bool, n)

@@ -1,7 +1,8 @@
 // ---- Regions
 
-// A region has data-live: kinds of records, or single records as kind:id. When records change,
-// their regions are fetched together: at once, then once a second, but not while the page is hidden.
+// A region is an element with data-live: a list of kinds of records, or of single records
+// as kind:id. When records change, all regions that show them are fetched together: at
+// once and then at most once a second, but not while the page is hidden.
 const regions = () => all("[data-live]");
 const stale = new Set(), etags = {}, titled = find("title");
 let fetching, fetched = 0, gone;
@@ -42,8 +43,8 @@ async function refresh() {
 	if (!signedOut) renew(again, wait);
 }
 
-// show updates a region to fresh. While a list is in use, its order does not change; the new
-// order waits until the list is no longer in use, or until the button is clicked.
+// show updates a region to fresh. If a list is in use, it keeps its order. The new order
+// comes later: when the list is no longer in use, or when the button is clicked.
 function show(region, fresh, must) {
 	const had = active();
 	const next = region.contains(had) ? neighbours(had) : [];
@@ -78,7 +79,7 @@ function offer(region, count) {
 	button.textContent = count ? count + " new" : "Update";
 }
 
-// settle shows the updates that waited, in lists that are no longer in use.
+// settle shows the waiting updates of lists that are no longer in use.
 const settle = () => regions().forEach((region) => region.waiting && show(region, region.waiting));
 for (const type of ["pointerout", "focusout"]) when(type, () => setTimeout(settle, 300));
 
@@ -91,7 +92,8 @@ const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") 
 function morph(from, to, waits) {
 	if (kept(from) || from.isEqualNode(to)) return;
 	if (from.nodeType !== 1) return void (from.data = to.data);
-	// A click within a second of a colleague's change was probably meant for the old state, so seen_ fields change later.
+	// A click within a second of a colleague's change was probably meant for the old
+	// state. Therefore the fields seen_ change a second later.
 	if (from.matches("[name^=seen_]")) {
 		const seen = () => (from.value = from.to.value);
 		from.to = to;
@@ -102,7 +104,8 @@ function morph(from, to, waits) {
 	children(from, to, waits);
 }
 
-// children gives from the children of to. Children are matched by id, or else by position.
+// children replaces the children of the element from by those of the element to. Children
+// are matched by id. Those without an id are matched by position.
 function children(from, to, waits) {
 	const ids = new Set(Array.from(to.children, (n) => n.id));
 	if (waits && from.matches("[data-order] :is(ol, ul, tbody)") && inUse(from)) return inPlace(from, to, ids, waits);
@@ -110,11 +113,11 @@ function children(from, to, waits) {
 	for (const n of [...from.children]) {
 		if (!n.id) continue;
 		if (ids.has(n.id)) mine.set(n.id, n);
-		else if (!kept(n)) n.remove(); // first, so that the remaining ones need not move
+		else if (!kept(n)) n.remove(); // removed first, so that the other children need not move
 	}
 	let at = from.firstChild;
 	for (const n of [...to.childNodes]) {
-		while (at?.id && !ids.has(at.id)) at = at.nextSibling; // it is in use, and stays
+		while (at?.id && !ids.has(at.id)) at = at.nextSibling; // at is an element in use, which stays
 		const same = n.id ? mine.get(n.id) : at && !at.id && at;
 		if (same?.nodeName !== n.nodeName) {
 			from.insertBefore(document.importNode(n, true), at);
@@ -131,7 +134,8 @@ function children(from, to, waits) {
 	}
 }
 
-// bring moves n before at. If n has the focus or the selection, which a move would lose, it moves the nodes in between.
+// bring moves n before at. A move would take the focus and the selection from n. If n has
+// one of them, the nodes between n and at are moved instead.
 function bring(n, at) {
 	const list = n.parentNode, selected = getSelection();
 	if (!n.contains(active()) && (selected.isCollapsed || !selected.containsNode(n, true))) return list.insertBefore(n, at);
@@ -153,9 +157,10 @@ function inPlace(list, to, ids, waits) {
 	if ([...rows.keys()].join() !== [...ids].join()) waits.order = true;
 }
 
-// ---- The place in the inbox's list
+// ---- The scroll position of the inbox's list
 
-// The place is stored as the visible rows. It is restored on the next page, and when the list changes.
+// The position is stored as the visible rows. It is restored on the next page, and when
+// the list changes.
 const inbox = () => find("#list[data-place]"), pane = () => find(".list-pane");
 const scroller = () => (getComputedStyle(pane()).overflowY === "auto" ? pane() : document.scrollingElement);
 const top0 = () => Math.max(0, pane().getBoundingClientRect().top);
@@ -193,7 +198,8 @@ if (inbox()) keepPlace(inbox());
 
 // ---- Focus
 
-// neighbours lists the ids of the rows after and before the given one.
+// neighbours lists the ids of the other rows: first those after the given element's row,
+// then those before it.
 function neighbours(el) {
 	const row = el.closest("li, tr"), ids = [];
 	for (const side of ["next", "previous"]) for (let n = row; (n = n?.[side + "ElementSibling"]); ) ids.push(n.id);
@@ -207,7 +213,8 @@ function focusOn(el = find("#main")) {
 const atEnd = (el) => el.scrollHeight - el.scrollTop - el.clientHeight < 48;
 const toEnd = (el) => el.scrollTo(0, el.scrollHeight);
 
-// threads scrolls threads to their end, also when they get smaller.
+// threads scrolls each thread to its end. A thread that is at its end stays there when
+// its size changes.
 const threads = () => all("[data-thread]").forEach((el) => {
 	let ends = true;
 	toEnd(el);

@@ -1,6 +1,6 @@
 // ---- Toasts
 
-// A toast is above the page, in its flow, so it covers nothing.
+// A toast is a part of the page, above the rest, so it covers nothing.
 function toast(text, bad) {
 	const el = make("p", bad ? "toast bad" : "toast", text);
 	find("#toasts").append(el);
@@ -8,7 +8,8 @@ function toast(text, bad) {
 	el.scrollIntoView({ block: "nearest" });
 }
 
-// passing removes a toast after a while; an error stays.
+// passing adds a button that closes a toast, and removes the toast after a while. An
+// error stays.
 function passing(el) {
 	const close = make("button", "btn plain", "×"), gone = () => el.remove();
 	close.ariaLabel = "Dismiss";
@@ -22,7 +23,8 @@ for (const name of ["done", "of"]) here.searchParams.delete(name);
 if (here.hash.startsWith("#c-")) here.hash = "";
 history.replaceState(null, "", here);
 
-// counts announces the numbers in data-status, at most once in 10 seconds.
+// counts announces the numbers of the elements with data-status, at most once in 10
+// seconds.
 const spoken = make("p", "hidden");
 spoken.role = "status";
 document.body.append(spoken);
@@ -36,7 +38,8 @@ function counts() {
 	}, 1e4);
 }
 
-// ---- Notifications: the tab with the stream tells who has written, while it is hidden
+// ---- Notifications: while it is hidden, the tab that has the stream shows who has
+// written
 
 const bell = find("#notify button"), ring = () => bell && (bell.textContent = store.notify ? "Turn off" : "Turn on");
 const writers = async () => all("[data-at]", await ask("/me/news", "news").then(read, () => make("p"))); // the newest first
@@ -59,11 +62,11 @@ function news() {
 	}, 1000);
 }
 
-// What was there before the sound was turned on does not ring.
+// Messages that came before the sound was turned on make no sound.
 if (!page.sound) delete store.heard;
 else if (!store.heard) writers().then((rows) => (store.heard ??= newest(rows)));
 
-// chime rings twice, softly.
+// chime plays a soft sound of two tones.
 function chime() {
 	const audio = new AudioContext(), volume = audio.createGain();
 	volume.connect(audio.destination);
@@ -85,7 +88,7 @@ async function turnOn() {
 	ring();
 }
 
-// Notifications are offered in the inbox, until the member has answered.
+// The inbox offers notifications until the member has accepted or refused.
 const offered = find("#offer");
 if (offered && window.Notification?.permission === "default" && !store.notify && !store.offered) {
 	offered.hidden = false;
@@ -163,7 +166,7 @@ when("click", (e) => {
 		e.preventDefault();
 		return void into(on("a").dataset.into, on("a").href);
 	}
-	if (on("a[href*='#c-']")) return void (on("a").hash = ""); // the script restores the place itself
+	if (on("a[href*='#c-']")) return void (on("a").hash = ""); // the script restores the scroll position itself
 	if (on("dialog [data-cancel]")) on("dialog").close();
 	else if (on("a[data-dialog]")) dialogOf(on("a").href);
 	else if (on("a[data-fill]")) fill(on("a").href).catch(() => (location = on("a").href));

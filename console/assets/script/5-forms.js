@@ -1,6 +1,6 @@
 // ---- Forms
 
-// into updates a part of the page, from a link or a form in it.
+// into is a function that updates a part of the page from a link or a form in it.
 async function into(part, url, form) {
 	try {
 		const answer = await (form ? post(form, part) : ask(url, part));
@@ -8,7 +8,7 @@ async function into(part, url, form) {
 		const fresh = find("#" + part, await read(answer)), region = find("#" + part);
 		find("form[data-into]", region)?.remove(); // removed, so that the new form is shown
 		show(region, fresh, true);
-		region.set = now(); // older fetches of this region are out of date
+		region.set = now(); // a fetch of this region that began earlier is out of date
 		if (!form) history.replaceState(null, "", url);
 		else if (answer.redirected) history.replaceState(null, "", answer.url.replace(/[?&]done=\w+/, ""));
 		focusOn(find("form[data-into] :is(input:not([type=hidden]), textarea, select)", region) ?? find(".edit", region) ?? undefined);
@@ -34,7 +34,7 @@ when("submit", (e) => {
 	form.dataset.busy = "yes";
 });
 
-// send sends a form with an idempotency key. A second try does not send it twice.
+// send sends a form with an idempotency key, so that a second try has no second effect.
 async function send(form, button) {
 	const state = find(".state", form) ?? form.appendChild(make("p", "state"));
 	const draft = mine + form.dataset.draft, text = form.elements.reply?.value, bubble = make("li", "bubble ours");
@@ -52,7 +52,7 @@ async function send(form, button) {
 		toEnd(find("[data-thread]"));
 	}
 	const box = form.closest("#panel"), sent = post(form, box ? "sending" : "main", button);
-	for (const el of form.elements) el.inert = el !== button; // the key belongs to their values
+	for (const el of form.elements) el.inert = el !== button; // the key belongs to the values of the fields, so they must not change
 	try {
 		const answer = await sent;
 		if (answer.redirected) {
@@ -63,7 +63,7 @@ async function send(form, button) {
 		if (answer.status > 501 && !find("[data-send]", fresh)) throw answer;
 		if (box) return fillPanel(fresh);
 		find("#main").replaceChildren(...find("#main", fresh).childNodes);
-		if (find("#reply[data-keep]")) drop(draft); // the outcome is in doubt
+		if (find("#reply[data-keep]")) drop(draft); // it is not known whether the message was sent
 		threads();
 		focusOn(find("#news, #summary") ?? undefined);
 	} catch {
@@ -75,7 +75,8 @@ async function send(form, button) {
 	}
 }
 
-// While a form with data-preview changes, that part of the page is updated.
+// A form with data-preview names a part of the page. While the form changes, this part is
+// updated.
 let typing;
 when("input", ({ target }) => {
 	const form = target.closest("form[data-preview]");
@@ -84,7 +85,7 @@ when("input", ({ target }) => {
 	if (form) typing = setTimeout(async () => {
 		const part = form.dataset.preview, what = "#" + part;
 		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
-		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // it may be gone by now
+		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // the part may have left the page by now
 		if (fresh && region) show(region, fresh);
 		options(target, 0);
 	}, 250);

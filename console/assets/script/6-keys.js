@@ -1,13 +1,13 @@
 // ---- Keys
 
-// row returns a row near the one in use.
+// row returns the row that is this many steps from the row in use.
 function row(step) {
 	const rows = all("[data-row]").filter((r) => visible(r) || inbox()?.contains(r));
 	const used = rows.find((r) => r.contains(active())) ?? rows.find((r) => r.matches("[aria-current]"));
 	return rows[used ? rows.indexOf(used) + step : 0];
 }
 
-let went = 0; // when g was pressed
+let went = 0; // the time at which g was pressed
 when("keydown", (e) => {
 	if (e.isComposing || e.keyCode === 229 || e.defaultPrevented) return;
 	const field = e.target.matches("input:not([type=checkbox], [type=radio]), textarea, select");
@@ -48,7 +48,7 @@ when("keydown", (e) => {
 		const el = all(`[data-shortcut="${CSS.escape(key)}"]`).find(visible);
 		if (!el) {
 			if (key !== "/") return;
-			page.keys = "off"; // keys typed meanwhile are meant for the field
+			page.keys = "off"; // keys that are pressed until the next page opens are text for its field
 			return (location = "/contacts#f-find");
 		}
 		el.focus();

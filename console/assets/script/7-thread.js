@@ -1,7 +1,8 @@
 // ---- Comboboxes
 
-// A field with data-combo searches the list with that id. The list's links or buttons are the
-// options. The function options moves among them.
+// A field with data-combo searches a list, whose id is the attribute's value. The list's
+// links or buttons are the options. The function options moves from one option to
+// another.
 function options(field, step) {
 	const box = document.getElementById(field.dataset.combo);
 	if (!box) return;
@@ -25,7 +26,8 @@ function options(field, step) {
 
 const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
-// pick lists the options of a select that contain the typed text. Those that begin with it come first.
+// pick lists the options of a select that contain the typed text. It begins with the
+// options in which the text comes first.
 function pick(field) {
 	const select = find("select", field.form), typed = plain(field.value.trim()), at = (o) => plain(" " + o.text).indexOf(" " + typed) >>> 0;
 	const list = [...select.options].filter((o) => o.value && plain(o.text).includes(typed)).sort((a, b) => at(a) - at(b));
@@ -99,7 +101,7 @@ when("submit", (e) => {
 	panel(form.action + "?" + new URLSearchParams(new FormData(form)));
 });
 
-// ---- Keys: a preset ticks what it needs
+// ---- Keys: a preset ticks the permissions that it needs
 
 when("click", (e) => {
 	const ticks = e.target.closest("[data-ticks]")?.dataset.ticks.split(" ");

@@ -23,7 +23,7 @@ function attach(list) {
 	}
 }
 
-// attached tells whether the reply form has files.
+// attached reports whether the reply form has files.
 function attached(form) {
 	const field = form.elements.file;
 	if (form.id === "reply" && field?.files.length) {
@@ -52,7 +52,7 @@ async function sendFiles(form, button, state) {
 	for (const item of queue) {
 		const { file, row } = item, progress = make("progress", "");
 		const data = new FormData(form, button);
-		if (!item.key) { // a key belongs to the message's content, even if the fields change before the next try
+		if (!item.key) { // the key stays with this content, even if the fields change before the next try
 			const head = item === first;
 			Object.assign(item, { key: form.elements.key.value + "-" + ++keys, head, text: head ? field.value : "", quote: head && form.elements.reply_to?.value });
 		}
@@ -85,7 +85,7 @@ async function sendFiles(form, button, state) {
 		}
 		if (x.status === 401) tell({ kind: "out" });
 		const fresh = await read({ text: () => x.responseText });
-		const spent = () => { // later files have neither text nor quote
+		const spent = () => { // the text and the quote were sent with the first file, so the form must not keep them
 			if (!item.head) return;
 			if (field.value === item.text) {
 				field.value = "";
@@ -107,7 +107,7 @@ async function sendFiles(form, button, state) {
 			continue;
 		}
 		row.append(make("p", "error", (find("#news h2, #summary h2", fresh) ?? find("h1", fresh))?.textContent ?? "It was not sent."));
-		if (find("#reply[data-keep]", fresh)) { // in doubt: it is not tried again
+		if (find("#reply[data-keep]", fresh)) { // it is not known whether the message was sent, so there is no second try
 			item.doubt = true;
 			spent();
 			row.append(Object.assign(make("a", "", "See how it ends"), { href: "/sends?doubt=yes" }));
@@ -115,7 +115,7 @@ async function sendFiles(form, button, state) {
 		}
 		item.media = find("#reply-with [name=media]", fresh)?.value;
 		if (x.status < 500 || !item.lost) item.key = null;
-		if (x.status !== 413 && x.status !== 422) { // the conversation has changed: the next try has seen it
+		if (x.status !== 413 && x.status !== 422) { // the conversation has changed: the form takes over the new state for the next try
 			see();
 			break;
 		}

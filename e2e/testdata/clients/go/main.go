@@ -56,7 +56,7 @@ func run(ctx context.Context, base, key string) error {
 	try.ExternalId, try.Phone, try.DryRun = text("go-3"), nil, new(bool)
 	*try.DryRun = true
 	tried, err := c.UpsertContactWithResponse(ctx, try)
-	var would api.TriedContactAnswer // a dry run has a type of its own
+	var would api.TriedContactAnswer // the response to a dry run has its own type
 	if err != nil || json.Unmarshal(tried.Body, &would) != nil || tried.HTTPResponse.Header.Get("Dry-Run") != "true" || would.Data.Id != nil {
 		return fmt.Errorf("a dry run: %v %s", err, tried.Body)
 	}

@@ -1,12 +1,12 @@
-// What an assistant does with parley, over stdio and over HTTP, with the protocol's own
-// client: it lists the tools, uses each, tries a send a hundred times, and then sends once
-// although it calls a hundred times.
+// An assistant that uses parley with the protocol's own client, over stdio and over HTTP. It
+// lists the tools and uses each of them. It makes a hundred dry runs of a send. Then it calls
+// the send a hundred times, and only one message is sent.
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const { PARLEY, BASE, KEY, FEW } = process.env; // FEW: a key with contacts:read only
+const { PARLEY, BASE, KEY, FEW } = process.env; // FEW: a key that only has contacts:read
 const ways = {
   stdio: (key) => new StdioClientTransport({ command: PARLEY, args: ["mcp"], env: { ...process.env, PARLEY_API_KEY: key } }),
   http: (key) => new StreamableHTTPClientTransport(new URL("/mcp", BASE), { requestInit: { headers: { Authorization: `Bearer ${key}` } } }),
@@ -66,7 +66,7 @@ for (const way of Object.keys(ways)) {
   const { data: conversations } = await call("list_conversations", { contact_id: ada.id });
   assert.equal(conversations.length, 1);
   const id = conversations[0].id;
-  const reply = await call("reply", { id, text: "Two left." }); // Ada never wrote
+  const reply = await call("reply", { id, text: "Two left." }); // refused, because Ada has never written
   assert.equal(reply.refused, true);
   assert.equal(reply.type, "window_closed");
   assert.equal((await call("assign_conversation", { id, member: member.email })).data.assigned_member_id, member.member_id);

@@ -1,6 +1,6 @@
-// A program as somebody else would write it with openapi-typescript, openapi-fetch and
-// orval: it does the main job, checked by the types that the API description gives, and
-// by the zod schemas when it runs.
+// A program like that of a user, with openapi-typescript, openapi-fetch and orval. It does
+// the main job. The types of the API description check it before it runs, and the zod
+// schemas check it while it runs.
 import createClient from "openapi-fetch";
 import type { components, paths, webhooks } from "./parley.js";
 import * as schemas from "./zod.js";
@@ -16,7 +16,7 @@ function check(ok: unknown, what: string, ...saw: unknown[]): asserts ok {
 type Schema = { safeParse(value: unknown): { success: boolean; error?: unknown } };
 type Answer = { data?: unknown; error?: unknown; response: Response };
 
-// valid wants a schema to take an answer, and to refuse it when any field is missing.
+// valid checks that a schema accepts a response, and refuses it if any field is missing.
 function valid(schema: Schema, answer: Answer, status: number, what: string) {
   check(answer.response.status === status, what, answer);
   const body = answer.data ?? answer.error;
@@ -26,8 +26,8 @@ function valid(schema: Schema, answer: Answer, status: number, what: string) {
   }
 }
 
-// fields are the paths of all fields in a value. What an attribute holds is no field, and
-// neither is what the record of an event holds: its schema depends on the event's type.
+// fields returns the paths of all fields in a value. It leaves out the content of attributes,
+// and the content of an event's record: its schema depends on the type of the event.
 function fields(value: unknown): string[][] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
@@ -55,14 +55,14 @@ valid(schemas.listChannels200Response, await client.GET("/channels"), 200, "chan
 
 const ada = { external_id: "ts-1", name: "Ada", phone: "+1 202 555 0148", owner: members.data!.data[0]!.email, attributes: { tier: "pro" } };
 const created = await client.POST("/contacts", { body: ada });
-const known: components["schemas"]["Contact"] = created.data!.data; // an upsert answers a contact, whether it was new or not
+const known: components["schemas"]["Contact"] = created.data!.data; // an upsert returns a contact, new or not
 check(known.id && created.data?.data.attributes.tier === "pro" && created.data.data.id, "contact", created);
 valid(schemas.upsertContact201Response, created, 201, "contact");
 const id = { path: { id: created.data.data.id } };
 valid(schemas.listContactIdentities200Response, await client.GET("/contacts/{id}/identities", { params: id }), 200, "identities");
 
 const tried = await client.POST("/contacts", { body: { external_id: "ts-3", dry_run: true } });
-const would = tried.data as unknown as components["schemas"]["TriedContactAnswer"]; // a dry run has a type of its own
+const would = tried.data as unknown as components["schemas"]["TriedContactAnswer"]; // the response to a dry run has its own type
 check(would.data.id === null && tried.response.headers.get("Dry-Run") === "true", "a dry run", tried);
 valid(schemas.upsertContact200Response, await client.POST("/contacts", { body: ada }), 200, "the same contact again");
 
@@ -125,7 +125,7 @@ valid(schemas.listContactConversations200Response, await client.GET("/contacts/{
 const none = await client.GET("/contacts/{id}", { params: { path: { id: "none" } } });
 valid(schemas.getContact404Response, none, 404, "an unknown contact");
 
-// What has a default need not be sent, and the types know it.
+// A field with a default need not be sent, and the types allow this.
 const endpoint: paths["/webhooks"]["post"]["requestBody"]["content"]["application/json"] = { url: "https://crm.example.com/in" };
 const added = await client.POST("/webhooks", { body: { ...endpoint, enabled: false } });
 check(added.data?.data.types.join() === "*", "a webhook", added);
@@ -134,7 +134,7 @@ const rotated = await client.POST("/webhooks/{id}/rotate", { params: { path: { i
 check(rotated.data?.data.secret !== added.data.data.secret, "a new secret", rotated);
 valid(schemas.rotateWebhook200Response, rotated, 200, "a new secret");
 
-// A receiver has types too.
+// There are also types for a receiver of webhooks.
 type Delivered<Name extends keyof webhooks> = webhooks[Name]["post"]["requestBody"]["content"]["application/json"];
 function about(event: Delivered<"event"> | Delivered<"ping">): string {
   return event.type === "webhook.ping" ? "ping" : event.subject.id;

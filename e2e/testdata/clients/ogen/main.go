@@ -1,5 +1,5 @@
 // A program like that of a user, with the client that ogen generates from the API
-// description. ogen refuses a description that has parts which it can't generate. So
+// description. ogen refuses a description if there is a part that it can't generate. So
 // this program also shows that ogen can generate every operation.
 package main
 

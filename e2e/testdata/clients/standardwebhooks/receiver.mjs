@@ -1,6 +1,6 @@
-// A receiver of webhooks that knows one secret at first. POST is a delivery, which it
-// accepts if a secret verifies it; PUT tells it another secret; GET /N answers for each
-// delivery, from number N on, which of the secrets verify it.
+// A receiver of webhooks. At first it knows one secret. POST is a delivery: it is accepted
+// if one of the known secrets verifies it. PUT adds a secret. GET /N returns a list: for each
+// delivery from number N, the secrets that verify it.
 import { createServer } from "node:http";
 import { Webhook } from "standardwebhooks";
 
