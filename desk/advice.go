@@ -10,8 +10,8 @@ type AdviceKind uint8
 // refusals hold the number of their kind, so new kinds go last.
 const (
 	NoAdvice        AdviceKind = iota
-	SeeDetails                 // all are named there
-	SeeFirstDetails            // which of them are named there, such as "the first 100 of 500"
+	SeeDetails                 // no argument: the details contain all entries
+	SeeFirstDetails            // the entries that the details contain, such as "the first 100 of 500"
 	ListMembers
 	ListChannels
 	ListTemplates
@@ -35,10 +35,10 @@ const (
 	StoreAppSecret // the channel's id
 	ListWebhooks
 	RemoveWebhook
-	AllowAddress  // of a webhook: the operator may
+	AllowAddress  // no argument: the operator can allow a webhook's address
 	EnableWebhook // the webhook's id
 
-	EndOfAdvice // not an advice: a test checks that each edge has words for all kinds before it
+	EndOfAdvice // not a kind: a test checks that each edge has words for every kind above
 )
 
 // Advice is a kind of advice with its arguments, one a line.

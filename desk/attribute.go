@@ -304,7 +304,7 @@ func (a *Attribute) Canonical(v Value) (json, reason string) {
 // emptyClears is the advice for an empty string.
 const emptyClears = "empty; send null to clear"
 
-// got quotes a refused value, shortened.
+// got returns a refused value as messages show it: quoted and shortened.
 func (v Value) got(a *Attribute) string {
 	switch v.Kind {
 	case StringValue:
@@ -431,7 +431,7 @@ func (a *Attribute) canonicalList(v Value) (json, reason string) {
 // maxReason is how many characters of options a reason contains (contract §3).
 const maxReason = 1000
 
-// reason adds the attribute's options to the start of a reason.
+// reason returns a reason: its start, and the attribute's options.
 func (a *Attribute) reason(start string) string {
 	b := []byte(start)
 	room := maxReason

@@ -54,7 +54,7 @@ const MaxBookBytes = 8 << 20
 // must be processed in parts.
 func (b *Book) Full() bool { return b.Over(MaxBookBytes) }
 
-// Over tells whether the loaded contacts have more than most bytes.
+// Over tells whether the loaded contacts have more bytes than the limit most.
 func (b *Book) Over(most int) bool { return b.bytes > most }
 
 // End tells the store that no operation follows those of this Book.
@@ -97,8 +97,8 @@ func (b *Book) Apply(op *Op, actor Actor, now Time, newID func() ID) (Outcome, e
 	panic("desk: an operation of no kind")
 }
 
-// Stored returns an outcome as a dry run answers it: with stored ids and times only. A
-// contact that exists only in the Book gets none (contract-data §1).
+// Stored returns an outcome for the answer to a dry run. It keeps only ids and times that
+// are stored. A contact that exists only in the Book has neither (contract-data §1).
 func (b *Book) Stored(o Outcome) Outcome {
 	e := b.entries[o.ID]
 	if e == nil {
@@ -246,7 +246,8 @@ func (b *Book) removeIdentity(op *Op, actor Actor, now Time) (Outcome, error) {
 	return Outcome{StatusUpdated, c.ID, &c}, nil
 }
 
-// meaning resolves the owner and then the attributes of a write.
+// meaning returns the owner and the attribute values that a write stands for. It resolves
+// the owner first.
 func (b *Book) meaning(w *ContactWrite) (*Member, []attributeValue, error) {
 	var owner *Member
 	if w.Owner.Has() {
@@ -331,8 +332,8 @@ func (b *Book) holder(i Identity) (held *Contact, ambiguous bool) {
 	return nil, true
 }
 
-// Holding returns all contacts that hold one of the identities in any spelling, by id, so
-// the oldest is first.
+// Holding returns all contacts that hold one of the identities in any spelling. They are
+// sorted by id, so the oldest is first.
 func (b *Book) Holding(list []Identity) (found []*Contact) {
 	for _, i := range list {
 		claim := i.Claim()
@@ -363,8 +364,8 @@ func (b *Book) Free(i Identity) bool {
 	return !held
 }
 
-// conflict lists the sent identities that a contact other than except holds, in the
-// order sent.
+// conflict returns an error with the sent identities that another contact holds, in the
+// order in which they were sent. The contact except is not another contact.
 func (b *Book) conflict(sent []Identity, except *Contact) error {
 	held := details[Identity]{room: b.room}
 	var known []Identity // each once, in any spelling
@@ -397,9 +398,9 @@ func (b *Book) write(status Status, current *Contact, w *ContactWrite, owner *Me
 }
 
 // keepSpelling leaves the phone out of a write if the contact has held it in exactly this
-// spelling since the first release, and other contacts share the number. Written in
-// today's form, no request would find the contact any more (contract §3, Shared from
-// before).
+// spelling since the first release, and other contacts share the number. If the phone were
+// stored in today's form, no request could find the contact any more (contract §3, Shared
+// from before).
 func (b *Book) keepSpelling(current *Contact, w *ContactWrite) *ContactWrite {
 	if len(b.sharers) == 0 || !w.Phone.Has() {
 		return w
@@ -438,7 +439,7 @@ func (b *Book) put(e *Entry, c *Contact, event Event) {
 	b.events = append(b.events, event)
 }
 
-// hold notes the claims of an entry's contact.
+// hold records which claims the contact of an entry has.
 func (b *Book) hold(c *Contact) {
 	claims := c.Claims()
 	b.entries[c.ID].held = claims
@@ -491,7 +492,7 @@ func (e *Entry) Claims() (released, taken []Claim) {
 	return without(before, after), without(after, before)
 }
 
-// without returns the claims of list that are not among others.
+// without returns the claims of list that the other list does not have.
 func without(list, others []Claim) (rest []Claim) {
 	known := make(map[Claim]bool, len(others))
 	for _, i := range others {

@@ -35,8 +35,9 @@ type Channel struct {
 	Status     AccountStatus
 }
 
-// How many messages a second a number sends by default, and how many an operator may set
-// at most: a provider can raise its limit to that.
+// PerSecond is the default number of messages that a phone number sends in a second.
+// MaxPerSecond is the greatest number that an operator may set, because a provider can
+// raise its limit so far.
 const (
 	PerSecond    = 80
 	MaxPerSecond = 1000
@@ -70,11 +71,11 @@ const (
 	SetByTenant   Setter = "tenant"   // a member of the workspace
 )
 
-// Guarded tells whether a tenant set the address of a channel's API. Then parley connects
-// to this address, and to URLs that its answers name, only where a webhook may go. Without
-// that, the tenant could read from the server's own network. opened says that the operator
-// has opened addresses to webhooks. Earlier releases did not store who set an address, but
-// let tenants set one only then.
+// Guarded tells whether a tenant set the address of a channel's API. If so, parley connects
+// to this address, and to URLs that its answers name, only if a webhook may use them.
+// Without this limit, the tenant could read from the server's own network. opened says that
+// the operator has opened addresses to webhooks. Earlier releases did not store who set an
+// address, but a tenant could set one only if the operator had opened addresses.
 func (a *Account) Guarded(opened bool) bool {
 	return a.BaseURL != "" && (a.BaseOf == SetByTenant || a.BaseOf == "" && opened)
 }

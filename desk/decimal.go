@@ -129,8 +129,8 @@ func (n *number) normal() (string, bool) {
 	return string(b), true
 }
 
-// digit is the digit at index i of the whole part followed by the fraction. Outside of
-// them all digits are zeros.
+// digit returns the digit at index i, counted through the whole part and the fraction
+// together. Outside of them, every digit is zero.
 func (n *number) digit(i int) byte {
 	switch {
 	case i < 0 || i >= len(n.whole)+len(n.fraction):

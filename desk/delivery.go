@@ -86,8 +86,8 @@ const (
 	// MaxPings is how often an endpoint may be pinged in any minute.
 	MaxPings = 10
 
-	// KeepDelivery is how long a settled delivery stays, MaxDeliveries how many of an
-	// endpoint do.
+	// KeepDelivery is how long a settled delivery is kept. MaxDeliveries is how many settled
+	// deliveries of one endpoint are kept.
 	KeepDelivery  = 7 * 24 * time.Hour
 	MaxDeliveries = 10_000
 
@@ -203,8 +203,8 @@ func (rules DeliveryRules) fail(s *WebhookState, r *WebhookResult) DisabledReaso
 // Failing tells whether the endpoint has failed so often in a row that it is only probed.
 func (s *WebhookState) Failing() bool { return s.Failures >= failuresInARow }
 
-// Held tells whether tries must still wait. A hold that ends more than longestHold from now
-// is void: the clock was set back after the hold was stored.
+// Held tells whether tries must wait until the hold ends. A hold that ends more than
+// longestHold from now is void: the clock was set back after the hold was stored.
 func (s *WebhookState) Held(now Time) bool {
 	return s.HeldUntil > now && s.HeldUntil <= now+millis(longestHold)
 }
@@ -256,7 +256,8 @@ func before(at Time, other *WebhookDelivery, of func(*WebhookDelivery) Time) boo
 	return other == nil || at < of(other)
 }
 
-// MayBegin tells whether a new delivery may begin, beside the number of pending ones.
+// MayBegin tells whether a new delivery may begin. pending is the number of pending
+// deliveries.
 func (s *WebhookState) MayBegin(pending int, now Time) bool {
 	return !s.Held(now) && pending < MaxPending && (!s.Failing() || pending == 0)
 }

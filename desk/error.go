@@ -39,15 +39,15 @@ const (
 	TemplateNotSendable  ErrorType = "template_not_sendable"
 	InvalidVariables     ErrorType = "invalid_variables"
 	IdempotencyKeyReused ErrorType = "idempotency_key_reused"
-	ProviderRejected     ErrorType = "provider_rejected"    // for good
-	ProviderUnavailable  ErrorType = "provider_unavailable" // for now
+	ProviderRejected     ErrorType = "provider_rejected"    // the provider refuses the message for ever
+	ProviderUnavailable  ErrorType = "provider_unavailable" // the provider can't take the message now
 	SendInProgress       ErrorType = "send_in_progress"     // the key's send has no answer yet
-	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have accepted it
+	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have accepted the message
 )
 
 // The error types of talk (contract-talk §2).
 const (
-	AttemptSettled ErrorType = "attempt_settled" // the attempt ended otherwise than asked
+	AttemptSettled ErrorType = "attempt_settled" // the attempt has ended already, and not in the way that the request names
 )
 
 // The error types of events and webhooks (contract-events).
@@ -61,8 +61,8 @@ const (
 const (
 	WindowClosed        ErrorType = "window_closed" // the person can't be answered freely now
 	ConversationNotOpen ErrorType = "conversation_not_open"
-	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not fetched yet, failed, or was deleted
-	MediaNotSendable    ErrorType = "media_not_sendable" // by its type or size
+	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not fetched yet, could not be fetched, or was deleted
+	MediaNotSendable    ErrorType = "media_not_sendable" // the provider does not accept the file's type or size
 	MediaInUse          ErrorType = "media_in_use"       // a message has the file, or will have it
 	MediaQuota          ErrorType = "media_quota"        // the workspace's files have reached their limit in bytes
 )
@@ -95,7 +95,7 @@ var ErrorTypes = []ErrorType{
 // its own words for the advice.
 type Error struct {
 	Type       ErrorType
-	At         string // the path of the wrong part of the input, such as /identities/3/value; "": not a single part
+	At         string // the path of the wrong part of the input, such as /identities/3/value; "": the error is not about one part
 	Message    string // what is wrong, in one sentence; may change
 	Advice     Advice // what to do about it, in a form that edges put into words
 	Details    any    // details of one of the types that the edges know; or nil
@@ -159,8 +159,8 @@ func (d *details[T]) add(v T, texts ...string) {
 // detailFrame is the length of the field names and the punctuation of an entry.
 const detailFrame = len(`{"address":,"message":},`)
 
-// seen adds the details to an error, and the advice to look at them. The advice says
-// how many entries there are if not all are included.
+// seen adds the details to an error, and the advice to look at them. If the details do not
+// contain all entries, the advice says how many entries there are.
 func (d *details[T]) seen(e *Error) *Error {
 	e.Details = d.list
 	if len(d.list) == d.total {
@@ -179,8 +179,8 @@ func InvalidAt(at, format string, args ...any) *Error {
 // NotFoundf returns a NotFound error.
 func NotFoundf(format string, args ...any) *Error { return Errorf(NotFound, format, args...) }
 
-// Within returns err with at before its place: the input with the error is part of a
-// larger input. An error without a place does not change.
+// Within returns err for an input that is part of a larger input: it puts at before the
+// error's place. An error without a place does not change.
 func Within(at string, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || e.At == "" {

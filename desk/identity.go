@@ -60,8 +60,8 @@ func (i Identity) canonical() string {
 	return i.Value
 }
 
-// Readings are the identities that a person may mean by a text: an external id, an e-mail
-// or a phone number. Local phone numbers are read in country.
+// Readings returns the identities that a person may mean by a text: an external id, an
+// e-mail or a phone number. Local phone numbers are read in country.
 func Readings(text, country string) (list []Identity) {
 	for _, kind := range []string{KindExternalID, KindEmail, KindPhone} {
 		if i, err := ParseIdentity(kind, text, country); err == nil {
@@ -76,7 +76,7 @@ func (i Identity) Same(other Identity) bool {
 	return i.Kind == other.Kind && (i.Value == other.Value || i.canonical() == other.canonical())
 }
 
-// spelled is the form by which the first release matched the handle.
+// spelled returns the form by which the first release matched the handle.
 func (i Identity) spelled() string {
 	if i.Spelling != "" {
 		return i.Spelling

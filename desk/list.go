@@ -53,7 +53,7 @@ type ContactFilter struct {
 	UpdatedSince Time       // inclusive
 }
 
-// Passes tells whether a contact matches the filter without Held.
+// Passes tells whether a contact matches the filter. It does not check Held.
 func (f ContactFilter) Passes(c *Contact) bool {
 	return (f.Owner.IsZero() || ownerID(c.Owner) == f.Owner) && c.UpdatedAt >= f.UpdatedSince
 }

@@ -48,9 +48,10 @@ func (p Principal) Stale(s *Settings) bool {
 	return p.Presumed && p.Settings.Version != s.Version
 }
 
-// Still checks a key or a member again inside a transaction. So nothing that the caller
-// sends is stored after a revocation, a removal or a change of role was answered. It
-// returns ErrUnauthorized, ErrSignedOut or Forbidden.
+// Still returns an error if the key or the member may no longer make the request, according
+// to the settings of a transaction. So nothing that the caller sends is stored after a
+// revocation, a removal or a change of role was answered. The error is ErrUnauthorized,
+// ErrSignedOut or Forbidden.
 func (p Principal) Still(s *Settings, needs Permission, now Time) error {
 	switch {
 	case p.Key != nil:
@@ -69,7 +70,8 @@ func (p Principal) Still(s *Settings, needs Permission, now Time) error {
 	return nil
 }
 
-// In returns the principal with the settings of a transaction. Still must have passed.
+// In returns the principal with the settings of a transaction. Call it only if the method
+// Still returned nil for them.
 func (p Principal) In(s *Settings) Principal {
 	p.Settings = s
 	if p.Key != nil {

@@ -49,8 +49,8 @@ func NewSnippet(name, text string, at Time) (Snippet, error) {
 	return Snippet{name, text, at}, nil
 }
 
-// fillsSnippet tells whether a snippet may have the binding's placeholder. All may be used
-// but Free, whose value a person types.
+// fillsSnippet tells whether a snippet may contain the binding's placeholder. Only Free is
+// not allowed, because a person types its value.
 func fillsSnippet(b Binding) bool {
 	for _, known := range Bindings {
 		if known == b {

@@ -33,8 +33,8 @@ func (t *Template) Pieces(part Part) (list []Piece) {
 	return list
 }
 
-// MostAround is how many characters of a template's text Around returns on each side of a
-// variable.
+// MostAround is the greatest number of characters that the method Around returns on each
+// side of a variable.
 const MostAround = 32
 
 // Around returns the words before and after the first place of a variable, so that people
@@ -78,7 +78,7 @@ func (t *Template) Around(v Variable) (before, after string) {
 	return before, after
 }
 
-// spaced is a text with one space in place of each run of white space.
+// spaced returns a text with one space in place of each run of white space.
 func spaced(text string) string {
 	var b strings.Builder
 	space := false

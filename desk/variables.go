@@ -89,8 +89,8 @@ func (t *Template) nameValues(list []string) []NamedValue {
 	return named
 }
 
-// checkVariable says why the provider or parley's store would refuse a value; "": neither
-// would. Values are never changed.
+// checkVariable returns the reason why the provider or parley's store would refuse a value;
+// "" if both accept it. Values are never changed.
 func checkVariable(value string) string {
 	if Blank(value) {
 		return "the value is empty: the provider takes none that is empty or only blanks"

@@ -71,7 +71,7 @@ type WebhookEdit struct {
 
 // WebhookRules are the operator's rules for URLs of webhooks, besides the fixed ones.
 type WebhookRules struct {
-	PlainHTTP bool                  // http is allowed, too
+	PlainHTTP bool                  // http is also allowed
 	Refused   func(netip.Addr) bool // addresses to which nothing is delivered; nil: none
 }
 
@@ -206,8 +206,8 @@ func FilterOf(types []string) *EventFilter {
 }
 
 // AllowAll returns Forbidden unless a reader may read all types of the filter. For * the
-// reader must be allowed to read every type, because an endpoint gets them all. (For leaves
-// out types that the reader may not read.)
+// reader must be allowed to read every type, because an endpoint gets them all. (The method
+// For is different: it leaves out types that the reader may not read.)
 func (f EventFilter) AllowAll(allow func(Permission) error) error {
 	for _, t := range EventTypes {
 		if needs := t.Needs(); needs != "" && (f.all || len(f.named) == 0 || slices.Contains(f.named, t)) {
