@@ -15,7 +15,7 @@ import (
 
 // The bounds of a Handler.
 const (
-	// tellEvery is how often equal warnings make a line.
+	// tellEvery is the time between two lines about equal warnings.
 	tellEvery = time.Minute
 
 	// maxSubjects is how many subjects of one message have their own lines. maxMessages is
@@ -29,12 +29,12 @@ const (
 // the attribute repeated.
 //
 // Two warnings are equal if they have the same message, belong to the same work, and
-// concern the same records: attributes whose names end in _id have the same values.
-// Other values may differ, because an error may contain a port or a time. If a message
-// has more than sixteen subjects in a minute, the warnings of further subjects count as
-// one. Errors of further subjects are passed on as they are, since each may be of
-// interest. So are records below Warn or above Error, and records of a request (with a
-// request_id).
+// concern the same records: attributes whose names end in _id have the same values. Other
+// values may differ, because an error may contain a port or a time. If a message has more
+// than sixteen subjects in a minute, the warnings of further subjects count as one. Errors
+// of further subjects are passed on as they are, since each may be of interest. Records
+// below Warn or above Error, and records of a request (with a request_id), are also passed
+// on as they are.
 type Handler struct {
 	next   slog.Handler
 	tables *tables
