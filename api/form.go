@@ -87,7 +87,7 @@ func (f *form) add(t *desk.Template) {
 	f.text = b
 }
 
-// fill answers with the form's templates, and with a list's values in the gaps.
+// fill returns the form's templates with a list's values in the gaps.
 func (f *form) fill(c *call, l *app.TemplateList) []byte {
 	head := appendID([]byte(`{"channel_id":`), l.Channel.ID)
 	head = append(head, `,"agent":`...)

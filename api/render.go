@@ -188,7 +188,7 @@ func appendButton(b []byte, v desk.Button) []byte {
 	return append(desk.AppendJSONString(append(b, `,"title":`...), v.Title), '}')
 }
 
-// appendState appends how a conversation stands.
+// appendState appends the state of a conversation.
 func appendState(b []byte, s *desk.State) []byte {
 	b = appendID(append(b, `{"conversation_id":`...), s.Conversation)
 	b = strconv.AppendBool(append(b, `,"window":{"open":`...), s.Window.Open)

@@ -61,7 +61,7 @@ func (d *Document) check(req *http.Request, reqBody []byte, status int, header h
 	return nil
 }
 
-// expected is the description's answer with a status, or nil.
+// expected returns the answer that the description has for a status, or nil.
 func (d *Document) expected(found route, head bool, status int) *answer {
 	if found.op != nil {
 		if a := found.op.answers[status]; a != nil {

@@ -51,8 +51,8 @@ func (m *Mutator) Next() (method, target string, header http.Header, body []byte
 	return d.method, target, d.header, body
 }
 
-// Last describes the last request that Next returned: the operation, and the mutations in
-// the order in which they were applied.
+// Last returns a description of the newest request that Next returned: the operation, and
+// the mutations in the order in which they were applied.
 func (m *Mutator) Last() (Operation, []string) { return m.current.op.Operation, m.applied }
 
 // A mutation changes a request, and reports whether it could.
@@ -651,7 +651,7 @@ func quoteInner(s string) string {
 	return string(b[1 : len(b)-1])
 }
 
-// number is a schema's number as an int, or what it is when absent.
+// number returns a schema's number as an int, or the value absent if there is no number.
 func number(value any, absent int) int {
 	n, ok := value.(json.Number)
 	if !ok {

@@ -321,7 +321,7 @@ func (m *Mutator) vary(example string) string {
 	return string(b)
 }
 
-// anything is some JSON value.
+// anything returns some JSON value.
 func (m *Mutator) anything() *node {
 	switch m.rng.IntN(6) {
 	case 0:
