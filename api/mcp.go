@@ -87,11 +87,12 @@ func outerOf(r *http.Request) *outer {
 	return o
 }
 
-// wrapped is how many times larger the answer to an assistant is than the API's answer. It
-// contains the API's answer twice, once with escapes.
+// wrapped is a factor: the size of an answer to an assistant, as a multiple of the API's
+// answer. The answer contains the API's answer twice, once with escapes.
 const wrapped = 5 / 2.0
 
-// repeated is how many times larger a refusal may be than the call that it refuses.
+// repeated is a factor: the greatest size of a refusal, as a multiple of the call that it
+// refuses.
 const repeated = 4.0
 
 // reserve takes memory for an answer to the assistant that contains an answer of the API of

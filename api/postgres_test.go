@@ -10,7 +10,7 @@ import (
 // a SQLite file.
 const overPostgres = "TestPostgres/"
 
-// databases are those of TestPostgres.
+// databases has the databases for TestPostgres.
 var databases *pgtest.Pool
 
 // TestPostgres runs the tests of this package again over PostgreSQL, except those that are
