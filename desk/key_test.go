@@ -60,7 +60,7 @@ func TestNewKey_golden(t *testing.T) {
 		want   string
 	}{
 		{sequence(42, 1), golden},
-		{sequence(64, 1), golden}, // the rest is not used
+		{sequence(64, 1), golden}, // the other bytes are not used
 		{sequence(64, 7), goldenSeven},
 		{append([]byte{71, 162, 14}, make([]byte, 39)...), goldenPadded},
 	} {
