@@ -2,8 +2,8 @@ package desk
 
 import "strings"
 
-// An AdviceKind says what to do about an error. The edges put it into words: the API
-// names its calls, the command line its commands.
+// An AdviceKind says what to do about an error. Each interface of parley has its own words
+// for it: the API names its calls, the command line its commands.
 type AdviceKind uint8
 
 // The kinds of advice. The comment of a kind names its argument, if it has one. Stored
@@ -38,7 +38,7 @@ const (
 	AllowAddress  // no argument: the operator can allow a webhook's address
 	EnableWebhook // the webhook's id
 
-	EndOfAdvice // not a kind: a test checks that each edge has words for every kind above
+	EndOfAdvice // not a kind: a test checks that each interface has words for every kind above
 )
 
 // Advice is a kind of advice with its arguments, one a line.
@@ -47,7 +47,7 @@ type Advice struct {
 	Arg  string
 }
 
-// Worded returns an edge's words for the advice, "" for none.
+// Worded returns the words that an interface has for the advice; "" if there is no advice.
 func (a Advice) Worded(words map[AdviceKind]string) string {
 	text := words[a.Kind]
 	for arg := range strings.SplitSeq(a.Arg, "\n") {

@@ -98,7 +98,7 @@ func (c *Conversation) Absent(contact *Contact) bool {
 // Free tells whether the policy looks for a member to assign the conversation to.
 func (m Arrival) Free() bool { return !m.Known && !m.Reaction && !m.Held && m.Open }
 
-// An AutoKind is a kind of automatic reply; "" is none.
+// An AutoKind is a kind of automatic reply; "" means that there is no reply.
 type AutoKind string
 
 // The kinds.
@@ -212,7 +212,7 @@ func (w *Window) JustReplied(now Time) bool {
 	return w.RepliedAt > 0 && near(now, w.RepliedAt, afterReply)
 }
 
-// A Silence says why there is no automatic reply; "" if there is one.
+// A Silence is the reason why no automatic reply is sent; "" if one is sent.
 type Silence string
 
 // The causes, in the order in which they are checked.

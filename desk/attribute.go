@@ -36,7 +36,7 @@ func (t AttributeType) hasOptions() bool { return t == SelectAttribute || t == M
 
 // Limits of attributes (contract §3 and §4). Characters are Unicode code points.
 const (
-	MaxAttributes           = 300     // of a workspace, archived ones included
+	MaxAttributes           = 300     // of a workspace, including archived attributes
 	MaxAttributesJSON       = 4 << 20 // bytes of an answer with all of them
 	MaxAttributeKey         = 64      // bytes
 	MaxAttributeLabel       = 140

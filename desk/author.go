@@ -19,7 +19,7 @@ type Author struct {
 	Name string     `json:"name"`
 }
 
-// IsZero tells whether there is no author.
+// IsZero tells whether the Author is zero, so that there is no author.
 func (a Author) IsZero() bool { return a.Type == "" }
 
 // AuthorOf returns the author for a key or a member, and zero for other actors.

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A Book holds all contacts that a group of operations can change: those that they
-// name, and those that hold an identity they claim. The store loads it, Apply changes
-// it, and the store flushes the changes. A Book is used once, by one goroutine.
+// A Book holds all contacts that a group of operations can change: the contacts that they
+// name, and the contacts that hold an identity of the operations. The store loads it, Apply
+// changes it, and the store flushes the changes. A Book is used once, by one goroutine.
 type Book struct {
 	settings *Settings
 	entries  map[ID]*Entry
@@ -57,7 +57,7 @@ func (b *Book) Full() bool { return b.Over(MaxBookBytes) }
 // Over tells whether the loaded contacts have more bytes than the limit most.
 func (b *Book) Over(most int) bool { return b.bytes > most }
 
-// End tells the store that no operation follows those of this Book.
+// End tells the store that this Book has the last operations: no other operation follows.
 func (b *Book) End() { b.ended = true }
 
 // Ended tells whether End was called.
@@ -312,8 +312,8 @@ func (b *Book) Holder(i Identity) (*Contact, error) {
 	return held, nil
 }
 
-// holder is like Holder, but returns ambiguous instead of an error: several contacts share
-// the identity and none has this spelling.
+// holder is like Holder, without an error. Instead, ambiguous tells whether several
+// contacts share the identity and none of them has this spelling.
 func (b *Book) holder(i Identity) (held *Contact, ambiguous bool) {
 	claim := i.Claim()
 	id, ok := b.holders[claim]
@@ -474,9 +474,9 @@ func sameIdentities(a, b *Contact) bool {
 	return a.ExternalID == b.ExternalID && a.Email == b.Email && a.Phone == b.Phone && slices.Equal(a.Further, b.Further)
 }
 
-// Claims returns how flushing the entry changes the workspace's claims: those that the
-// contact gives up and those that it gets. The store deletes the released claims of all
-// entries first, because another contact of the group may have taken them.
+// Claims returns how the workspace's claims change when the entry is flushed: the claims
+// that the contact gives up, and those that it gets. The store deletes the released claims
+// of all entries first, because another contact of the group may have taken them.
 func (e *Entry) Claims() (released, taken []Claim) {
 	switch {
 	case e.Stored == nil && e.Now == nil:

@@ -269,7 +269,7 @@ func decimalLen(code int) int {
 type trunk struct {
 	first   uint16         // the digits with which a prefix may begin
 	plain   string         // the prefix, if there is just one
-	prefix  *regexp.Regexp // nil: there are none
+	prefix  *regexp.Regexp // nil: the country has no trunk prefix
 	lengths []int32        // the possible lengths of numbers; nil if the prefix can stand for other digits
 }
 

@@ -26,11 +26,11 @@ type Change struct {
 	Events        []Event   // set by the method Against
 }
 
-// A ChannelLibrary is all templates of a channel. It replaces the stored ones.
+// A ChannelLibrary is all templates of a channel. It replaces the stored templates.
 type ChannelLibrary struct {
 	Channel   ID
 	Templates []TemplateSource // no two with the same name and language
-	Replaced  []TemplateSource // the stored ones
+	Replaced  []TemplateSource // the templates that were stored before
 }
 
 // IsEmpty tells whether nothing changes.

@@ -46,8 +46,9 @@ const (
 // MaxChannelName is how many characters a channel's name may have (contract §1).
 const MaxChannelName = 100
 
-// ParseChannelName trims the name by which people tell two channels apart. "" is no
-// name. A name need not be unique, and the API's record of a channel does not show it.
+// ParseChannelName trims the name by which people tell two channels apart. "" means that
+// the channel has no name. A name need not be unique, and the API's record of a channel
+// does not show it.
 func ParseChannelName(s string) (string, error) {
 	return parseText(s, "a channel's name", 0, MaxChannelName)
 }
@@ -107,7 +108,7 @@ func (s *AccountStatus) BlockedAt(now Time) string {
 	return s.Blocked
 }
 
-// RepliesBlockedAt is BlockedAt for replies, including automatic ones.
+// RepliesBlockedAt is like BlockedAt, for replies, including automatic replies.
 func (s *AccountStatus) RepliesBlockedAt(now Time) string {
 	if s.Replies {
 		return ""
@@ -118,7 +119,7 @@ func (s *AccountStatus) RepliesBlockedAt(now Time) string {
 // Refuses tells whether sends are refused at a time without asking the provider.
 func (s *AccountStatus) Refuses(now Time) bool { return !s.ByCall && s.BlockedAt(now) != "" }
 
-// RefusesReplies is Refuses for replies.
+// RefusesReplies is like Refuses, for replies.
 func (s *AccountStatus) RefusesReplies(now Time) bool {
 	return !s.ByCall && s.RepliesBlockedAt(now) != ""
 }

@@ -28,8 +28,8 @@ type Contact struct {
 // it.
 type Apart struct{ Attributes, Further bool }
 
-// Identities lists all identities of the contact, in normal form: the fields
-// external_id, email and phone first, then the further ones by kind and value.
+// Identities lists all identities of the contact, in normal form: first the fields
+// external_id, email and phone, then the further identities by kind and value.
 func (c *Contact) Identities() []Identity {
 	list := c.primary()
 	n := len(list)
@@ -258,7 +258,7 @@ func (c Contact) apply(w *ContactWrite, owner *Member, attributes []attributeVal
 		if kind == "" || *field == "" {
 			return
 		}
-		// A handle that becomes a primary field is no longer a further one.
+		// A handle that becomes a primary field is no longer a further handle.
 		now := Identity{Kind: kind, Value: *field}
 		if kind == KindEmail {
 			now = EmailIdentity(*field)

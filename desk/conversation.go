@@ -185,7 +185,7 @@ type ConversationCounts struct {
 	Waiting                int // number of held conversations in which the person waits
 }
 
-// A Workload counts the conversations of a member, or those that are unassigned.
+// A Workload counts the conversations of a member, or the unassigned conversations.
 type Workload struct {
 	Open    int  // open conversations, up to MaxCount
 	Waiting Time // when the longest wait began; 0: nobody waits

@@ -104,7 +104,7 @@ const (
 // probeAfter are the pauses before the probes of a failing endpoint; the last one repeats.
 var probeAfter = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
-// DeliveryRules are those that the operator can configure.
+// DeliveryRules are the rules of deliveries that the operator can configure.
 type DeliveryRules struct {
 	Schedule []time.Duration // the pauses between the tries of a delivery
 	GiveUp   time.Duration   // how long an endpoint may fail

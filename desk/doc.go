@@ -63,7 +63,7 @@
 //	value.go         absent, null or a value; attribute values as they were sent
 //	json.go          texts as JSON
 //	nearest.go       the known name nearest to a misspelt one
-//	advice.go        advice on errors, which the edges put into words
+//	advice.go        advice on errors; each interface has its own words for it
 //
 // Values are safe to share between goroutines once built; a Book is not.
 package desk

@@ -11,7 +11,7 @@ import (
 // body (spec, Errors). Clients branch on it, so the list only grows.
 type ErrorType string
 
-// The error types of the wire.
+// The error types that callers get.
 const (
 	Unauthorized      ErrorType = "unauthorized"
 	Forbidden         ErrorType = "forbidden"
@@ -76,8 +76,8 @@ const (
 	OtherMember ErrorType = "other_member"
 )
 
-// ErrorTypes lists every error type of the wire, so that a test can check that the edges handle all
-// of them.
+// ErrorTypes lists every error type that callers get. With it, a test checks that each
+// interface handles all of them.
 var ErrorTypes = []ErrorType{
 	Unauthorized, Forbidden, InvalidRequest, TooManyOperations, NotFound, MethodNotAllowed,
 	IdentityConflict, TypeConflict, InvalidAttributes, PayloadTooLarge, RateLimited, Unavailable, Internal,
@@ -90,16 +90,16 @@ var ErrorTypes = []ErrorType{
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its
 // text never reaches a caller.
 //
-// At, Message and Advice name no HTTP call, command or flag. Each edge shows the place
-// in its own form (a JSON pointer, a flag, a field of a form), then the message, then
-// its own words for the advice.
+// At, Message and Advice name no HTTP call, command or flag. Each interface (the API, the
+// console, the command line) shows the place in its own form (a JSON pointer, a flag, a
+// field of a form), then the message, then its own words for the advice.
 type Error struct {
 	Type       ErrorType
 	At         string // the path of the wrong part of the input, such as /identities/3/value; "": the error is not about one part
 	Message    string // what is wrong, in one sentence; may change
-	Advice     Advice // what to do about it, in a form that edges put into words
-	Details    any    // details of one of the types that the edges know; or nil
-	RetryAfter int    // seconds to wait before trying again; 0: the edge's default, if it has one
+	Advice     Advice // what to do about it; each interface has its own words for it
+	Details    any    // details of one of the types that the interfaces know; or nil
+	RetryAfter int    // seconds to wait before trying again; 0: the interface's default, if it has one
 	Err        error  // the cause: logged, never sent
 }
 
@@ -213,8 +213,8 @@ func (e *Error) Advise(kind AdviceKind, args ...string) *Error {
 	return e
 }
 
-// Worded returns the error as one line of text: the place as an edge shows it, the
-// message, and the edge's words for the advice. Each "%s" in words stands for an
+// Worded returns the error as one line of text: the place as an interface shows it, the
+// message, and the interface's words for the advice. Each "%s" in words stands for an
 // argument.
 func (e *Error) Worded(place string, words map[AdviceKind]string) string {
 	text := e.Message

@@ -89,7 +89,8 @@ func (t EventType) Kind() string {
 }
 
 // OfSettings tells whether the type is about the workspace's settings, as people and the
-// command line edit them. Templates are not among them, because the provider changes those.
+// command line edit them. Types about templates do not count, because the provider changes
+// templates.
 func (t EventType) OfSettings() bool {
 	switch t.Kind() {
 	case "attribute", "channel", "key", "member", "policy", "snippet", "webhook", "workspace":
@@ -125,8 +126,8 @@ var eventNeeds = map[string]Permission{
 	"webhook":      WebhooksRead,
 }
 
-// Needs is the permission that a key needs for events of this type besides
-// events:read; "" for none.
+// Needs is the permission that a key needs for events of this type, in addition to
+// events:read; "" if it needs no other one.
 func (t EventType) Needs() Permission { return eventNeeds[t.Kind()] }
 
 // An EventFilter says which types of events to return: all that the reader may read,
@@ -222,7 +223,8 @@ const (
 	BySystem   ActorKind = "system"   // parley itself; it has no id
 )
 
-// An Actor is the author of a change. An event of the first release has no kind.
+// An Actor is the author of a change. Events of the first release do not say the kind of
+// the actor.
 type Actor struct {
 	Kind ActorKind
 	ID   ID

@@ -90,8 +90,8 @@ func TestTag(t *testing.T) {
 	}
 }
 
-// TestExpired: events expire oldest first. Events with the time of a wrong clock neither
-// keep others for ever nor make newer ones expire.
+// TestExpired: events expire oldest first. An event with the time of a wrong clock neither
+// keeps other events for ever nor makes newer events expire.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	x := desk.Expired{Before: 100, Now: 200}

@@ -16,7 +16,7 @@ const (
 	KindWhatsAppUser = "whatsapp_user" // the provider's user id
 )
 
-// How many identities one write may list (contract §3), and how many further ones a
+// How many identities one write may list (contract §3), and how many further identities a
 // contact may hold. Every change of a contact reads all of them.
 const (
 	MaxIdentities = 50

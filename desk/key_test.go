@@ -23,7 +23,7 @@ const (
 	goldenPadded = "prl_live_9cE0000000_000000000000000000000000000000000004ti"
 )
 
-// digits62 are those of contract §7.
+// digits62 has the digits of contract §7.
 const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // checksum implements contract §7 in another way: CRC-32 (IEEE) bit by bit, and base62 by

@@ -74,8 +74,8 @@ func (p ContactPlace) After(other ContactPlace) bool {
 // Place is the contact's position.
 func (c *Contact) Place() ContactPlace { return ContactPlace{c.UpdatedAt, c.ID} }
 
-// ListBytes is the contact's size in a page: the length of its JSON, or somewhat more.
-// Values that were read but are not shown count too.
+// ListBytes is the contact's size in a page: the length of its JSON, or somewhat more. It
+// includes values that were read and are not shown.
 func (c *Contact) ListBytes() int {
 	n := recordRoom + jsonBytes(c.ExternalID) + jsonBytes(c.Name) + jsonBytes(c.Email) + jsonBytes(c.Note) + len(c.Attributes.JSON())
 	if c.Owner != nil {

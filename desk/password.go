@@ -16,10 +16,10 @@ const (
 	MaxPassword = 256
 )
 
-// How often passwords may be tried; successful tries count, too. For one e-mail:
-// SignInTries at once, and after these one try in each SignInEvery. From one address:
-// AddressTries at once, and after these one try in each AddressEvery. The limits of an
-// e-mail also apply when a member changes the password.
+// How often passwords may be tried, including successful tries. For one e-mail: SignInTries
+// at once, and after these one try in each SignInEvery. From one address: AddressTries at
+// once, and after these one try in each AddressEvery. The limits of an e-mail also apply
+// when a member changes the password.
 const (
 	SignInTries, SignInEvery   = 5, 30 * time.Second
 	AddressTries, AddressEvery = 20, 5 * time.Second

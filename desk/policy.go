@@ -48,7 +48,7 @@ const (
 	OwnerPool  OwnerAway = "pool" // the conversation is assigned as if the contact had no owner
 )
 
-// AutoReply has the texts that are sent automatically; "" is none.
+// An AutoReply has the texts that are sent automatically; "" if no text is sent.
 type AutoReply struct {
 	Away       string `json:"away"`        // sent outside of the hours
 	Queued     string `json:"queued"`      // sent within the hours, if no member is eligible

@@ -119,8 +119,8 @@ func (m *Member) allow(needs Permission) error {
 	return Errorf(Forbidden, "members with the role %s lack the permission %s", m.Role, needs)
 }
 
-// MayManage returns nil for a member's own access, and for those who may administer the
-// workspace; else Unauthorized, Forbidden or NotFound.
+// MayManage returns nil if the member is the caller, or if the caller may administer the
+// workspace; otherwise Unauthorized, Forbidden or NotFound.
 func (p Principal) MayManage(s *Settings, member ID) error {
 	if p.Member != nil && p.Member.ID == member {
 		if s.Member(member) == nil {

@@ -334,7 +334,7 @@ type StatusUpdate struct {
 
 // The types of an error's details, in addition to those of the contact rules.
 type (
-	// Languages are those in which a template exists.
+	// Languages has the languages in which a template exists.
 	Languages struct{ Languages []string }
 	// Unsendable says why a template can't be sent.
 	Unsendable struct {

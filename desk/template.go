@@ -43,7 +43,7 @@ type Template struct {
 	Status    string     // of the review, in lower case
 	Header    string     // the title with its placeholders; "" if it is missing or not a text
 	Body      string     // the message with its placeholders
-	Variables []Variable // those of the title, then those of the message, each once per part
+	Variables []Variable // the variables of the title, then the variables of the message; in each part, a variable counts once
 	Named     bool       // parameters are sent by name, not by position
 	Reasons   []string   // why it can't be sent: a part of TemplateReasons, in that order; empty: it can be sent
 	Look      Look

@@ -103,8 +103,9 @@ const (
 )
 
 // Search returns the sendable templates that have all the words of a search, in any order
-// and in any case. Templates that have all words in their name come first, then those that
-// have them in the name or the text. A search without words returns all sendable templates.
+// and in any case. Templates that have all words in their name come first. Then come
+// templates that have some of the words only in the text. A search without words returns
+// all sendable templates.
 func (l *Library) Search(find string) []*Template {
 	words := strings.Fields(strings.ToLower(strings.ToValidUTF8(find[:min(len(find), maxSearch)], " ")))
 	words = words[:min(len(words), maxSearchWords)]

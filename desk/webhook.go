@@ -69,7 +69,8 @@ type WebhookEdit struct {
 	Enabled *bool
 }
 
-// WebhookRules are the operator's rules for URLs of webhooks, besides the fixed ones.
+// WebhookRules are the operator's rules for URLs of webhooks, in addition to the fixed
+// rules.
 type WebhookRules struct {
 	PlainHTTP bool                  // http is also allowed
 	Refused   func(netip.Addr) bool // addresses to which nothing is delivered; nil: none
