@@ -23,8 +23,8 @@ func (f FetchedMedia) With(more FetchedMedia) FetchedMedia {
 
 // A Talker is a Provider through which people can be answered freely.
 type Talker interface {
-	// Upload hands over a file and returns the provider's id of it. Its errors are those of
-	// Send.
+	// Upload hands over a file and returns the provider's id of it. It returns the same
+	// errors as Send.
 	Upload(ctx context.Context, at Access, mime, name string, size int64, content io.Reader) (ref string, err error)
 
 	// Fetch writes a file that a person sent to w, and returns the provider's data about the
