@@ -37,8 +37,8 @@ func (w *Response) passOver(length, limit int64) {
 	}
 }
 
-// UncheckedBody is Body for a caller who is not authenticated yet. Such bodies have a
-// budget of their own.
+// UncheckedBody is like Body, for a caller who is not authenticated yet. The bodies of such
+// callers have their own budget.
 func (w *Response) UncheckedBody(limit int) ([]byte, error) {
 	return w.read(w.server.unchecked, limit, desk.ID{})
 }

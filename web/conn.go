@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A listener limits the writes of its connections, and knows the open ones.
+// A listener limits the writes of its connections, and knows which connections are open.
 type listener struct {
 	net.Listener
 	bound time.Duration

@@ -19,8 +19,8 @@ func (w *Response) answers(n int) *budget {
 	return w.server.budget(n)
 }
 
-// ReserveUnchecked is Reserve for a caller who is not authenticated. Such answers share the
-// budget of such callers' bodies.
+// ReserveUnchecked is like Reserve, for a caller who is not authenticated. The answers to
+// such callers share a budget with their bodies.
 func (w *Response) ReserveUnchecked(most int) error {
 	return w.reserve(w.server.unchecked, most, desk.ID{})
 }

@@ -98,7 +98,8 @@ func TestReserve_bodies(t *testing.T) {
 	})
 }
 
-// TestRoom: the answer to a write waits for memory, and counts even if there is none.
+// TestRoom: the answer to a write waits for memory. It counts even if there is still no
+// memory after the wait.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ type Server struct {
 	diverted  http.Handler // of the requests for which diverts returns true
 	metrics   *metrics
 	bodies    *budget       // of authenticated callers, and of all answers
-	large     *budget       // the large ones among these
+	large     *budget       // of the large ones among these bodies and answers
 	unchecked *budget       // of callers who are not authenticated yet
 	uploads   *budget       // of bodies that are read as they come
 	turns     turns         // of writes, and of scrapes of /metrics
@@ -102,7 +102,8 @@ func (s *Server) Handle(pattern string, do Handler, fail Fail) {
 	s.mux.Handle(pattern, h)
 }
 
-// Divert registers a handler of requests for which when is true, whatever their path.
+// Divert registers a handler for the requests for which the function when returns true,
+// whatever their path.
 func (s *Server) Divert(when func(*http.Request) bool, do Handler, fail Fail) {
 	s.diverts, s.diverted = when, s.wrap("/", do, fail)
 }

@@ -83,7 +83,7 @@ func (l *turns) leave(owner desk.ID, weight int) {
 	}
 }
 
-// grant gives turns to those who wait, the oldest first.
+// grant gives turns to the waiting calls, the oldest first.
 func (t *turn) grant() {
 	for first := t.waiting.Front(); first != nil; first = t.waiting.Front() {
 		q := first.Value.(*queued)

@@ -465,7 +465,7 @@ func TestReadTimeout(t *testing.T) {
 // client that waits for 100 Continue gets the answer instead of 100.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	const limit = 1 << 18 // net/http itself reads so much of a body that nobody reads
+	const limit = 1 << 18 // if a handler leaves a body unread, net/http itself reads this number of bytes
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		s.Handle("POST /x", func(w *web.Response, _ *http.Request) error {
