@@ -129,9 +129,8 @@ func (d *decoder) batch(rows *[]row, dry *bool, country string) error {
 	return err
 }
 
-// row reads one element. The members may come in any order, so it reads all members
-// that any operation has, and afterwards refuses those that this operation does not
-// have.
+// row reads one element. The members may come in any order. So it reads all members that
+// any operation has, and afterwards refuses the members that this operation does not have.
 func (d *decoder) row(i int, r *row, country string) error {
 	r.noOp = true
 	depth := d.StackDepth()

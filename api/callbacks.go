@@ -24,7 +24,7 @@ func (s *Server) callbackRoutes() {
 // in the path.
 func callbackHandler(kind desk.ChannelKind, do func(*web.Response, *http.Request, desk.ChannelKind, desk.ID) error) web.Handler {
 	return func(w *web.Response, r *http.Request) error {
-		channel, _ := desk.ParseID(r.PathValue("channel")) // a text that is no id becomes the zero id, which no channel has
+		channel, _ := desk.ParseID(r.PathValue("channel")) // a text that is not an id becomes the zero id, which no channel has
 		w.Actor("channel_id", channel)
 		return do(w, r, kind, channel)
 	}

@@ -192,7 +192,7 @@ func (d *decoder) bool() (bool, error) {
 	return t.Bool(), nil
 }
 
-// id reads an id; one that is no UUID is the zero id, which no record has.
+// id reads an id. A text that is not a UUID becomes the zero id, which no record has.
 func (d *decoder) id() (desk.ID, error) {
 	s, err := d.text()
 	id, _ := desk.ParseID(s)

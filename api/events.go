@@ -158,7 +158,7 @@ func appendEventPage(b []byte, f *feed.Service, page *feed.Page) []byte {
 	return append(strconv.AppendBool(append(b, `,"more":`...), page.More), '}')
 }
 
-// Event is the JSON of an event, which webhooks get too.
+// Event is the JSON of an event. Webhooks also get it.
 func Event(page *feed.Page, e *desk.FeedEvent) []byte { return appendEvent(nil, page, e) }
 
 func appendEvent(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
@@ -195,7 +195,7 @@ func appendIDOrNull(b []byte, id desk.ID) []byte {
 	return appendID(b, id)
 }
 
-// ActorName is the name that an actor has now; "" if it has none.
+// ActorName is the name that an actor has now; "" if the actor has no name.
 func ActorName(s *desk.Settings, a desk.Actor) string {
 	switch a.Kind {
 	case desk.ByKey:

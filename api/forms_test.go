@@ -158,7 +158,7 @@ func TestTwoPeople(t *testing.T) {
 }
 
 // TestForgottenHoweverWritten: a person's marketing choice counts for every form of the
-// number. If the person is deleted by another form, the sends in doubt are erased, too.
+// number. If the person is deleted by another form, the sends in doubt are also erased.
 func TestForgottenHoweverWritten(t *testing.T) {
 	t.Parallel()
 	s := newDesk(t)

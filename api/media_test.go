@@ -170,8 +170,8 @@ func TestMediaRanges(t *testing.T) {
 			}
 		}
 	}
-	// Unusual headers: a range that is malformed is ignored. A request for very many ranges
-	// is ignored, too, because it would read the file again and again.
+	// Unusual headers: a malformed range is ignored. A request for very many ranges is also
+	// ignored, because it would read the file again and again.
 	for rng, want := range map[string]int{
 		"bytes=": 200, "bytes=-": 416, "bytes=-0": 416, "bytes= -0 , -00": 416, "bytes=-0,3-4": 206, "bytes=5-2": 416, "bytes=a-b": 416, "bytes=99999999999999999999-": 416,
 		"bytes=0-99999999999999999999": 206, "bytes=-99999999999999999999": 206, "bytes=0-0,3-00000000000000000000005": 206, "BYTES=3-4": 206, "pages=1-2": 200, "bytes": 200, "": 200, "bytes=0-": 206, "bytes=-99999999": 206, "bytes=0-0, 2-2": 206, "bytes=0-0,99999999-": 206,

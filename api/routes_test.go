@@ -85,7 +85,7 @@ func TestEveryErrorTypeHasAStatus(t *testing.T) {
 }
 
 // TestDescriptionNamesEveryErrorType: the schema of errors and the table for people have
-// every type of the wire.
+// every error type that callers get.
 func TestDescriptionNamesEveryErrorType(t *testing.T) {
 	t.Parallel()
 	var described struct {

@@ -224,7 +224,7 @@ func (s *server) state() string {
 	return text
 }
 
-// ids are those of a list's records.
+// ids returns the ids of a list's records.
 func ids(t testing.TB, list []byte) (ids []string) {
 	t.Helper()
 	var page struct{ Data []struct{ ID string } }

@@ -88,7 +88,7 @@ type call struct {
 	stream    func() error // sends the answer, if that is a stream
 }
 
-// An answer is a status and a JSON body; 204 has none.
+// An answer is a status and a JSON body. An answer with the status 204 has no body.
 type answer struct {
 	status int
 	body   []byte
@@ -337,8 +337,8 @@ func fail(in input) web.Fail {
 // unknown answers a path or method under /v1 without a route.
 func (s *Server) unknown(c *call) (answer, error) { return answer{}, s.web.NoRoute(c.w, c.r) }
 
-// id is the path's {id}; a text that is no UUID becomes the zero id, which no record
-// has.
+// id returns the {id} in the path. A text that is not a UUID becomes the zero id, which no
+// record has.
 func (c *call) id() desk.ID {
 	id, _ := desk.ParseID(c.r.PathValue("id"))
 	return id

@@ -19,7 +19,7 @@ import (
 const (
 	contentType = "application/json; charset=utf-8"
 	eventStream = "text/event-stream"
-	anyBytes    = "*/*" // of a body that is no JSON
+	anyBytes    = "*/*" // the type of a body that is not JSON
 	requestID   = "X-Request-Id"
 	dryRun      = "Dry-Run"
 	maxDepth    = 32 // the deepest nesting that a request body may have

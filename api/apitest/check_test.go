@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 	for _, tc := range []struct {
 		name, call, send string
 		status           int
-		headers          string // "Name: value" lines beside those every answer has; an empty value removes one
+		headers          string // "Name: value" lines, in addition to the headers of every answer; an empty value removes a header
 		body             string
 		want             string // part of the error; "" when the answer fits
 	}{

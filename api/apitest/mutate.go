@@ -272,7 +272,7 @@ func (m *Mutator) longString(d *draft) bool {
 	}
 	size := m.pick(254, 255, 256, 4000, 4001, 10_000, 10_001, 70_000)
 	if m.chance(40) {
-		size = 1<<20 + m.rng.IntN(64) // more than the limit of all bodies but batches
+		size = 1<<20 + m.rng.IntN(64) // more than the limit of all bodies, except batches
 	}
 	n.text = m.fill(size)
 	return true
