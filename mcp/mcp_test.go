@@ -369,8 +369,8 @@ var needs = map[string]string{
 	"assign_conversation": "conversations:write", "set_conversation_status": "conversations:write", "send_template": "messages:send", "reply": "messages:send",
 }
 
-// TestListedByPermission: a key sees only the tools that it may use, and only those
-// work.
+// TestListedByPermission: a key sees only the tools that it may use. Other tools do not
+// work with this key.
 func TestListedByPermission(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
