@@ -24,9 +24,9 @@ const (
 	maxMessages = 256
 )
 
-// A Handler passes on the first of several equal warnings at once. It counts the
-// following ones. A minute later, it passes on the newest of them, with their number as
-// the attribute repeated.
+// A Handler passes on the first of several equal warnings at once, and counts the following
+// ones. A minute later, it passes on the newest warning. Its attribute repeated is the
+// number of counted warnings.
 //
 // Two warnings are equal if they have the same message, belong to the same work, and
 // concern the same records: attributes whose names end in _id have the same values. Other
@@ -140,8 +140,8 @@ func (t *tables) count(to slog.Handler, what, subject string, r slog.Record) boo
 	return true
 }
 
-// tell passes on the newest record of a line, with the number of counted ones. If none
-// were counted, the line is forgotten.
+// tell passes on the newest record of a line, with the number of counted records. If no
+// record was counted, the line is forgotten.
 func (t *tables) tell(what, subject string) {
 	t.mu.Lock()
 	m := t.messages[what]
