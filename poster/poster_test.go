@@ -637,7 +637,8 @@ func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestWords: the words of outcomes are those that the metrics count from the start.
+// TestWords: desk.TryErrors lists the words of outcomes. The metrics have a counter for each
+// of them from the start.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	words := []string{poster.AddressRefused, poster.DNS, poster.Connect, poster.TLS, poster.Timeout, poster.Protocol, poster.Redirect, poster.Gone, poster.Status}
