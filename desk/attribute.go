@@ -321,7 +321,7 @@ func (v Value) got(a *Attribute) string {
 	return ""
 }
 
-// maxQuoted is how many characters of a sent value a message quotes.
+// maxQuoted is the number of characters that a message quotes of a sent value.
 const maxQuoted = 60
 
 // Quote quotes a sent text for a message.
@@ -428,7 +428,7 @@ func (a *Attribute) canonicalList(v Value) (json, reason string) {
 	return string(append(b, ']')), ""
 }
 
-// maxReason is how many characters of options a reason contains (contract §3).
+// maxReason is the greatest number of characters of options in a reason (contract §3).
 const maxReason = 1000
 
 // reason returns a reason: its start, and the attribute's options.

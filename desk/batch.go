@@ -1,6 +1,6 @@
 package desk
 
-// MaxOperations is how many operations one batch may hold (spec, Limits).
+// MaxOperations is the greatest number of operations in one batch (spec, Limits).
 const MaxOperations = 1000
 
 // CheckBatch refuses a batch of n operations if it is empty or too long. For a batch that

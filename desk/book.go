@@ -46,8 +46,8 @@ func (b *Book) Load(c *Contact) {
 	}
 }
 
-// MaxBookBytes is how many bytes of contacts a Book loads. The contacts of one
-// operation may exceed it.
+// MaxBookBytes is the greatest size of the contacts that a Book loads, in bytes. The
+// contacts of one operation may exceed it.
 const MaxBookBytes = 8 << 20
 
 // Full tells whether the loaded contacts exceed MaxBookBytes, so that the operations
@@ -63,7 +63,7 @@ func (b *Book) End() { b.ended = true }
 // Ended tells whether End was called.
 func (b *Book) Ended() bool { return b.ended }
 
-// Len is how many contacts the Book has loaded.
+// Len returns the number of contacts that the Book has loaded.
 func (b *Book) Len() int { return len(b.entries) }
 
 // Changed lists the changed entries, in the order of their first change. If a contact

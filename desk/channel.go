@@ -43,7 +43,7 @@ const (
 	MaxPerSecond = 1000
 )
 
-// MaxChannelName is how many characters a channel's name may have (contract §1).
+// MaxChannelName is the greatest number of characters in a channel's name (contract §1).
 const MaxChannelName = 100
 
 // ParseChannelName trims the name by which people tell two channels apart. "" means that

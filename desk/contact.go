@@ -216,7 +216,8 @@ func invalidAttributes(problems *details[AttributeProblem]) error {
 	return problems.seen(Errorf(InvalidAttributes, "%d of the attributes can't be stored, so nothing was stored", problems.total))
 }
 
-// MaxAttributeBytes is how much JSON a contact's attributes may have (contract §3).
+// MaxAttributeBytes is the greatest size of a contact's attributes as JSON, in bytes
+// (contract §3).
 const MaxAttributeBytes = 256 << 10
 
 const reasonSize = "the contact's attributes would hold more than 256 KiB"

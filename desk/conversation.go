@@ -135,7 +135,7 @@ func (c *Conversation) Note(m *Message) {
 	}
 }
 
-// MaxPreview is how many characters a preview has at most (contract §5).
+// MaxPreview is the greatest number of characters in a preview (contract §5).
 const MaxPreview = 140
 
 // Preview is the beginning of a text on one line: each run of white space becomes one

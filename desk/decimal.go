@@ -2,8 +2,8 @@ package desk
 
 import "strings"
 
-// MaxDecimalDigits is how many digits a number may have before the point, and how many
-// after it (contract §3), without leading and trailing zeros.
+// MaxDecimalDigits is the greatest number of digits before the point of a number, and also
+// after it (contract §3). Leading and trailing zeros do not count.
 const MaxDecimalDigits = 38
 
 // ParseDecimal reads s, trimmed, as a number in the grammar of JSON (RFC 8259), so

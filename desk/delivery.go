@@ -78,12 +78,12 @@ func (r *WebhookResult) ended() Time { return r.At + r.Took }
 
 // The rules of deliveries that can't be configured.
 const (
-	// When MaxPending deliveries of an endpoint are pending, its cursor waits. At most
-	// MaxInFlight of its tries are under way at a time.
+	// If an endpoint has MaxPending pending deliveries, its cursor waits. At most MaxInFlight
+	// of its tries are under way at a time.
 	MaxPending  = 1000
 	MaxInFlight = 8
 
-	// MaxPings is how often an endpoint may be pinged in any minute.
+	// MaxPings is the greatest number of pings of an endpoint in any minute.
 	MaxPings = 10
 
 	// KeepDelivery is how long a settled delivery is kept. MaxDeliveries is how many settled
@@ -91,7 +91,7 @@ const (
 	KeepDelivery  = 7 * 24 * time.Hour
 	MaxDeliveries = 10_000
 
-	// MaxTryResponse is how many bytes of an endpoint's answer are kept with a try.
+	// MaxTryResponse is the number of bytes that are kept of an endpoint's answer to a try.
 	MaxTryResponse = 1 << 10
 
 	keptTries      = 12
@@ -280,8 +280,8 @@ func (d *WebhookDelivery) NextTry(w *Webhook, s *WebhookState, probed bool) Time
 
 // Redeliver makes the delivery due now. Its next try begins even while the endpoint is
 // failing, and a new schedule begins after it. A try that is already under way does not
-// count as the requested one. To tell them apart, each request gets its own number in
-// Steps: -1, then -2, and so on.
+// count as the requested one. So each request gets its own number in Steps: -1, then -2,
+// and so on.
 func (d *WebhookDelivery) Redeliver(now Time) {
 	d.Status, d.SettledAt, d.DueAt, d.Steps = DeliveryPending, 0, now, min(d.Steps, 0)-1
 }

@@ -137,7 +137,7 @@ type EventFilter struct {
 	named []EventType
 }
 
-// maxEventTypes is how many types a filter may name.
+// maxEventTypes is the greatest number of types that a filter names.
 const maxEventTypes = 50
 
 // ParseEventFilter reads a list of types, of kinds as KIND.*, and of *. Its errors say
@@ -327,7 +327,7 @@ func (e *Event) Tag() int64 {
 	return int64((uint64(e.At) ^ subject) & (1<<tagBits - 1))
 }
 
-// fields are names of changed fields.
+// A fields is a list of the names of changed fields.
 type fields []string
 
 func (f *fields) add(name string, changed bool) {

@@ -96,7 +96,7 @@ func (i Identity) Refused() error {
 	return nil
 }
 
-// AddIdentity appends i unless it is there already.
+// AddIdentity appends i, unless the list has it already.
 func AddIdentity(list []Identity, i Identity) []Identity {
 	if slices.Contains(list, i) {
 		return list

@@ -11,14 +11,15 @@ const (
 	DefaultLimit = 50
 	MaxLimit     = 200
 
-	// MaxPage is how many bytes the body of a page may have, unless a single record has
-	// more.
+	// MaxPage is the greatest size of a page's body, in bytes. Only a page with a single
+	// record may be larger.
 	MaxPage = 4 << 20
 
-	// MaxLooked is how many records are read for one page of a filtered list.
+	// MaxLooked is the greatest number of records that are read for one page of a filtered
+	// list.
 	MaxLooked = 5000
 
-	// MaxMemberLooked is MaxLooked for a page of the console.
+	// MaxMemberLooked is the same limit for a page of the console.
 	MaxMemberLooked = 2000
 )
 
@@ -154,5 +155,5 @@ func (w *Webhook) ListBytes() int {
 // ListBytes is the member's size in a page.
 func (m *Member) ListBytes() int { return recordRoom + jsonBytes(m.Name) + jsonBytes(m.Email) }
 
-// MostLooked is how many conversations are looked at for one page.
+// MostLooked is the greatest number of conversations that are examined for one page.
 func (f ConversationFilter) MostLooked() int { return cmp.Or(f.Looked, MaxLooked) }

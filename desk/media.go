@@ -63,7 +63,7 @@ type FileHead struct {
 // FetchLife is how long parley tries to fetch a file, from the time of the file's message.
 const FetchLife = 7 * 24 * time.Hour
 
-// UploadLife is how long an upload that no message uses is kept, in milliseconds.
+// UploadLife is how long an upload is kept if no message uses it, in milliseconds.
 const UploadLife = Time(24 * 60 * 60 * 1000)
 
 // InUse returns the refusal to delete a file: a message has the file, or a reply whose

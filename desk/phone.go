@@ -128,8 +128,8 @@ func digitsError(n int) error {
 	return fmt.Errorf("a phone number has %d to %d digits, this one has %d", MinPhoneDigits, MaxPhoneDigits, n)
 }
 
-// parseAccount returns the digits of a chat account: 7 to 15, the first not 0. A
-// leading + is allowed, separators are not.
+// parseAccount returns the digits of a chat account. They must be 7 to 15 digits, and the
+// first one must not be 0. A leading + is allowed, separators are not.
 func parseAccount(s string) (string, error) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "+")
 	if !isDigits(s) {
@@ -150,7 +150,8 @@ func pickReading(readings []string) (string, error) {
 }
 
 // isValidPhone tells whether digits, country code first, are a valid number. The library
-// also accepts some numbers after dropping digits; these are not valid here.
+// also accepts some numbers of which it drops digits first. Such numbers are not valid
+// here.
 func isValidPhone(digits string) bool {
 	n, err := phonenumbers.Parse("+"+digits, "")
 	return err == nil && phonenumbers.IsValidNumber(n) && fullDigits(n) == digits

@@ -204,7 +204,7 @@ func (a *Attempt) OptIn() *OptIn {
 }
 
 // Stored tells whether the message is stored in the plan's conversation: the attempt is
-// done, and the contact was not deleted meanwhile.
+// done, and the contact was not deleted in the meantime.
 func (a *Attempt) Stored() bool { return a.Phase == Done && !a.Erased }
 
 // Failed tells whether the attempt's message certainly did not reach the person: it was not
@@ -242,8 +242,8 @@ func (a *Attempt) As(sent bool) bool {
 // whole one.
 const KeyLife = 30*24 + 1
 
-// StatusLife is how long the status of a message that is not stored yet is kept, in hours
-// of the database's counter. It is a day, and one hour more because the first hour is not a
+// StatusLife is how long a status is kept while its message is not stored yet, in hours of
+// the database's counter. It is a day, and one hour more because the first hour is not a
 // whole one.
 const StatusLife = 24 + 1
 

@@ -16,9 +16,10 @@ type Snippet struct {
 }
 
 const (
-	// MaxSnippets is how many saved replies a workspace may have.
+	// MaxSnippets is the greatest number of saved replies of a workspace.
 	MaxSnippets = 500
-	// MaxSnippetText is how many characters a saved reply may have, the same as a reply.
+	// MaxSnippetText is the greatest number of characters in a saved reply, the same as in a
+	// reply.
 	MaxSnippetText = MaxReply
 )
 

@@ -31,10 +31,10 @@ const (
 	DisabledGone    DisabledReason = "gone"    // the endpoint answered 410
 )
 
-// MaxWebhooks is how many webhooks a workspace may have.
+// MaxWebhooks is the greatest number of webhooks of a workspace.
 const MaxWebhooks = 20
 
-// A WebhookState says how far the deliveries of a webhook are. It changes with every
+// A WebhookState says how far the deliveries of a webhook have come. It changes with every
 // delivery, so it is not part of the settings.
 type WebhookState struct {
 	Cursor       EventPlace // deliveries have begun up to here
@@ -126,7 +126,7 @@ func (s *Settings) CheckWebhook(w *Webhook) error {
 // An ExistingWebhook is the details of WebhookExists.
 type ExistingWebhook struct{ ID ID }
 
-// maxWebhookURL is how many bytes a webhook's URL may have.
+// maxWebhookURL is the greatest length of a webhook's URL, in bytes.
 const maxWebhookURL = 2048
 
 func (r WebhookRules) checkURL(text string) error {
@@ -226,7 +226,7 @@ const (
 	minWebhookSecret    = 24
 	maxWebhookSecret    = 64
 
-	// NewWebhookSecret is how many random bytes a new secret has.
+	// NewWebhookSecret is the number of random bytes in a new secret.
 	NewWebhookSecret = 32
 )
 
