@@ -146,8 +146,8 @@ func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A slow workspace takes one place, and the others go on meanwhile, each with one step at a
-// time. A workspace with many items does not delay one with few.
+// A slow workspace takes one place. Meanwhile, the others go on, each with one step at a
+// time. A workspace with many items does not delay a workspace with few items.
 func TestInboundIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
