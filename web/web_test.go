@@ -49,7 +49,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// start begins to serve, until the test ends or stops it.
+// start begins to serve. The server stops when the test ends or calls end.
 func (s *server) start() {
 	ctx, stop := context.WithCancel(s.t.Context())
 	s.stop = stop
@@ -324,8 +324,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestWriteTimeout: an answer may take any time while its client takes bytes. A client
-// that stops is dropped after the bound.
+// TestWriteTimeout: an answer may take any time while its client reads bytes. The
+// connection of a client that stops reading is closed after the bound.
 func TestWriteTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -374,9 +374,9 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestSlowStream: a stream may be read as slowly as its client likes, and holds one part
-// meanwhile. When the client takes nothing, the stream ends after the bound, and its memory
-// is free.
+// TestSlowStream: a client may read a stream as slowly as it likes. The stream then holds
+// the memory of one part. If the client reads nothing, the stream ends after the bound, and
+// its memory is free.
 func TestSlowStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
