@@ -104,7 +104,7 @@ func number(text string, least, most int, at string) (int, error) {
 	return n, nil
 }
 
-// eventPage reads a page, and waits for its first event. While it waits, it has no memory
+// eventPage reads a page, and waits for its first event. During the wait, it has no memory
 // reserved, and reads no records.
 func (s *Server) eventPage(c *call, q feed.Query, wait time.Duration) (*feed.Page, error) {
 	if wait > 0 && c.from == "" {

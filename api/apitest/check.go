@@ -206,8 +206,8 @@ func typed(status int) bool {
 	return true
 }
 
-// check checks headers and body of an answer. typed is false for answers without a
-// Content-Type.
+// check returns an error if the headers or the body of an answer are wrong. typed is false
+// for answers without a Content-Type.
 func (a *answer) check(header http.Header, body []byte, head, typed bool) error {
 	if header.Get(requestID) == "" {
 		return fmt.Errorf("%s is missing", requestID)
@@ -407,7 +407,7 @@ func trimmed(value any) any {
 	return value
 }
 
-// read reads one JSON text as strictly as the API: it allows no duplicate members, no
+// read decodes one JSON text as strictly as the API: it allows no duplicate members, no
 // invalid UTF-8, no lone surrogates and nothing after the value.
 func read(text []byte) (any, error) {
 	if !jsontext.Value(text).IsValid() {

@@ -25,7 +25,7 @@ func (d *Document) NewMutator(seed uint64) *Mutator {
 	return &Mutator{doc: d, rng: rand.New(rand.NewPCG(seed, 0x9a71e4)), known: map[string][]string{}}
 }
 
-// keep is how many learned values of each kind are kept: the newest.
+// keep is how many learned values of each kind are kept. The newest values are kept.
 const keep = 500
 
 // Learn adds a value that exists on the server. kind is the name of the parameter or
@@ -125,9 +125,9 @@ func (m *Mutator) mutate(d *draft) {
 	}
 }
 
-// odd are strings that programs often handle wrongly: letters whose length changes with
-// their case, combining marks, direction marks, wide and invisible spaces, digits of
-// other scripts, and characters that are special in JavaScript and SQL.
+// odd has strings that programs often handle wrongly: letters whose length changes with
+// their case, combining marks, direction marks, wide and invisible spaces, digits of other
+// scripts, and characters that are special in JavaScript and SQL.
 var odd = []string{
 	"İstanbul", "ırmak", "I\u0307", "ß", "ẞ", "ſ", "K", "Ǆ", "ﬀ", "e\u0301", "é", "a\u0300\u0301\u0302\u0303\u0304",
 	"\u202Eabc", "\u200Fשלום", "مرحبا", "\u2066x\u2069", "\u200B", "\uFEFFx", "\u00A0x\u00A0", "\u3000x", "\u0085x", "\u2028", "\u2029",
