@@ -39,7 +39,7 @@ const (
 	TemplateNotSendable  ErrorType = "template_not_sendable"
 	InvalidVariables     ErrorType = "invalid_variables"
 	IdempotencyKeyReused ErrorType = "idempotency_key_reused"
-	ProviderRejected     ErrorType = "provider_rejected"    // the provider refuses the message for ever
+	ProviderRejected     ErrorType = "provider_rejected"    // the provider refuses the message; a retry does not help
 	ProviderUnavailable  ErrorType = "provider_unavailable" // the provider can't take the message now
 	SendInProgress       ErrorType = "send_in_progress"     // the key's send has no answer yet
 	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have accepted the message

@@ -55,9 +55,9 @@ type HintValue struct {
 
 // HintValues returns the values of the bindings. The agent_* bindings have values if there
 // is an agent. The customer_* bindings have values if the customer has a name, which comes
-// from source. A binding without a value isn't in the map: Free never is, and the last name
-// is not if the name has only one word. Values are on one line with single spaces, because
-// a variable takes neither line breaks nor tabs (contract §5).
+// from source. A binding without a value isn't in the map. Free never has a value, and the
+// last name has one only if the name has two or more words. Values are on one line with
+// single spaces, because a variable takes neither line breaks nor tabs (contract §5).
 func HintValues(agent *Member, customer string, source HintSource) map[Binding]HintValue {
 	values := make(map[Binding]HintValue, len(Bindings))
 	put := func(b Binding, value string, source HintSource) {

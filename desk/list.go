@@ -19,7 +19,7 @@ const (
 	// list.
 	MaxLooked = 5000
 
-	// MaxMemberLooked is the same limit for a page of the console.
+	// MaxMemberLooked is the limit in place of MaxLooked for a page of the console.
 	MaxMemberLooked = 2000
 )
 
