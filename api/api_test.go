@@ -33,7 +33,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
-// description is openapi.json, to which every request and answer of every test is held.
+// description is openapi.json. Every request and answer of every test is compared with it.
 var description = sync.OnceValues(func() (*apitest.Document, error) {
 	doc, err := os.ReadFile("openapi.json")
 	if err != nil {
@@ -42,26 +42,27 @@ var description = sync.OnceValues(func() (*apitest.Document, error) {
 	return apitest.Load(doc)
 })
 
-// A server is a real app on a real database, with a clock that a test sets and ids
-// that count.
+// A server is a real app on a real database. A test sets its clock. Its ids are consecutive
+// numbers.
 type server struct {
 	t       testing.TB
 	app     *app.App
 	store   database
 	handler http.Handler
 	web     *web.Server
-	clock   *atomic.Int64 // milliseconds; each look moves it on by one
+	clock   *atomic.Int64 // milliseconds; each reading of the clock adds one
 	ids     *atomic.Uint64
 	log     *bytes.Buffer
 	ws      desk.ID
 	key     string
 	members []desk.Member
-	dry     bool // whether every write that can be tried is tried first: see TestDryRun
+	dry     bool // whether a dry run is made before every write that has one: see TestDryRun
 }
 
 func newServer(t *testing.T) *server { return newServerWith(t, api.Config{}) }
 
-// newServerWith lets a test change what the server and its app are built from.
+// newServerWith builds a server. A test can change the parts of which the server and its
+// app are built.
 func newServerWith(t testing.TB, c api.Config, changes ...func(*app.Deps)) *server {
 	t.Helper()
 	return newServerOn(t, openStore(t, nil), new(atomic.Int64), c, changes...)
@@ -103,17 +104,17 @@ func newServerOn(t testing.TB, store database, clock *atomic.Int64, c api.Config
 	return s
 }
 
-// urls are those of the PostgreSQL stores.
+// urls has the URLs of the PostgreSQL stores.
 var urls sync.Map
 
-// A database keeps the sandbox's templates, too.
+// A database is a store that also keeps the sandbox's templates.
 type database interface {
 	store.Store
 	sandbox.Library
 	io.Closer
 }
 
-// onClock is a PostgreSQL whose transactions are at a time that a test has set.
+// An onClock is a PostgreSQL store whose transactions have the time that a test has set.
 type onClock struct {
 	database
 	now func() time.Time
@@ -135,8 +136,8 @@ type clockTx struct {
 
 func (tx clockTx) Now() desk.Time { return desk.TimeOf(tx.now()) }
 
-// openStore opens an empty database of the kind that the test runs over; now is its clock,
-// nil: the machine's.
+// openStore opens an empty database of the kind that the test runs over. now is its clock;
+// nil means the machine's clock.
 func openStore(t testing.TB, now func() time.Time) database {
 	t.Helper()
 	var store database
@@ -173,7 +174,7 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// newID counts, in the shape of a UUIDv7.
+// newID returns consecutive ids, in the form of a UUIDv7.
 func (s *server) newID() (id desk.ID) {
 	binary.BigEndian.PutUint64(id[8:], s.ids.Add(1))
 	id[6], id[8] = 0x70, id[8]&0x3f|0x80
@@ -197,7 +198,7 @@ func (s *server) workspace(name, country string) (desk.ID, string) {
 	return w.ID, s.newKey(w.ID, "all")
 }
 
-// operator is the command line in a workspace.
+// operator returns the principal of the command line in a workspace.
 func (s *server) operator(ws desk.ID) desk.Principal {
 	s.t.Helper()
 	p, err := s.app.Operator(s.t.Context(), ws)
@@ -234,8 +235,8 @@ type reply struct {
 	body   []byte
 }
 
-// do sends "METHOD /path" with the server's own key and holds the exchange to the
-// API description.
+// do sends "METHOD /path" with the server's own key. It compares the request and the answer
+// with the API description.
 func (s *server) do(call, body string) reply { return s.as(s.key, call, body) }
 
 func (s *server) as(key, call, body string) reply {
@@ -281,7 +282,8 @@ func (s *server) exchange(method, target string, header http.Header, body string
 	return answer
 }
 
-// want fails unless the status is the one given, and returns the body.
+// want makes a call, and returns the body of the answer. The test fails unless the answer
+// has the given status.
 func (s *server) want(status int, call, body string) []byte {
 	s.t.Helper()
 	r := s.do(call, body)
@@ -318,11 +320,11 @@ func errorType(body []byte) string {
 	return e.Error.Type
 }
 
-// golden holds an answer to testdata/NAME.golden, over both stores.
+// golden compares an answer with testdata/NAME.golden, which is the same for both stores.
 func golden(t *testing.T, r reply) {
 	t.Helper()
 	if strings.Contains(t.Name(), underDryRun) {
-		return // by its trials, the server has looked at the clock more often
+		return // the dry runs have read the clock, so the times differ
 	}
 	got := fmt.Appendf(nil, "%d\n", r.status)
 	for _, name := range []string{"Allow", "Content-Type", "Idempotent-Replayed", "Retry-After", "Www-Authenticate"} {

@@ -40,8 +40,8 @@ func appendOptIn(b []byte, o *desk.OptIn, s *desk.Settings) []byte {
 	return append(appendActor(append(b, `,"actor":`...), o.Actor(), s), '}')
 }
 
-// appendRefusal appends why a message was not sent; null if it was. It has a code, a title
-// and a fix only if the provider refused.
+// appendRefusal appends why a message was not sent; null if it was sent. The object has a
+// code, a title and a fix only if the provider refused.
 func appendRefusal(b []byte, r *desk.Refusal) []byte {
 	if r == nil {
 		return append(b, "null"...)

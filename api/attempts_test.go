@@ -39,7 +39,8 @@ func (s *server) attempts(query string) (list []sentAttempt) {
 	}
 }
 
-// TestAttempts: what became of each send, and a person's decision on those in doubt.
+// TestAttempts: the list of attempts shows the outcome of each send. A person decides about
+// those that are in doubt.
 func TestAttempts(t *testing.T) {
 	s := newDesk(t)
 	for n := range 4 {
@@ -89,7 +90,7 @@ func TestAttempts(t *testing.T) {
 		s.want(status, "GET /v1/attempts"+call, "")
 	}
 
-	// A decision, the same again, and the other one.
+	// A decision, the same decision again, and the opposite one.
 	release := func(at sentAttempt, status int, sent bool) reply {
 		t.Helper()
 		r := s.do("POST /v1/attempts/"+at.ID+"/release", fmt.Sprintf(`{"sent":%t}`, sent))
@@ -132,7 +133,7 @@ func TestAttempts(t *testing.T) {
 	}
 	s.want(404, "POST /v1/attempts/"+unknown+"/release", `{"sent":true}`)
 
-	// Who may read them settles none, and another workspace has none.
+	// A key that may only read attempts can't settle one, and another workspace has none.
 	reader := s.newKey(s.ws, "attempts:read")
 	if r := s.as(reader, "POST /v1/attempts/"+doubtful[2].ID+"/release", `{"sent":true}`); r.status != 403 {
 		t.Errorf("a reader's decision: %d %s", r.status, r.body)
@@ -150,7 +151,8 @@ func TestAttempts(t *testing.T) {
 		}
 	}
 
-	// A deleted person's address goes at once, and nothing is stored of them later.
+	// The address of a deleted person is removed at once, and no data of the person are
+	// stored later.
 	person := contact(t, s.want(201, "POST /v1/contacts", `{"phone":"`+*doubtful[2].Address+`"}`)).ID
 	s.want(204, "DELETE /v1/contacts/"+person, "")
 	for _, at := range s.attempts("&phase=in_doubt") {
@@ -165,7 +167,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestAttemptUnderWay: while its process may still send it, nobody settles an attempt.
+// TestAttemptUnderWay: nobody can settle an attempt while its process may still send it.
 func TestAttemptUnderWay(t *testing.T) {
 	s, g := newGatedDesk(t, time.Minute)
 	var first reply

@@ -12,15 +12,15 @@ import (
 type row struct {
 	op    desk.Op
 	named string // the value of "op"
-	noOp  bool   // "op" is absent or no string: it is answered as null
+	noOp  bool   // "op" is absent or not a string: the answer has null for it
 	err   error
 }
 
-// batchDetails is the size of the details of all rows of a batch in its answer, without
-// the first entry of each row.
+// batchDetails limits the size of the error details of all rows in a batch's answer. The
+// first entry of each row does not count.
 const batchDetails = 4 << 20
 
-// rowsOfTurn is how many rows of a batch count as a write among those under way.
+// rowsOfTurn is how many rows of a batch count as one write: see web.Response.Turn.
 const rowsOfTurn = 33 // so four batches of 1,000 rows are under way at a time
 
 func (s *Server) batch(c *call) (answer, error) {
@@ -129,9 +129,8 @@ func (d *decoder) batch(rows *[]row, dry *bool, country string) error {
 	return err
 }
 
-// row reads one element. The members may come in any order, so it reads all members
-// that any operation has, and afterwards refuses those that this operation does not
-// have.
+// row reads one element. The members may come in any order. So it reads all members that
+// any operation has, and afterwards refuses the members that this operation does not have.
 func (d *decoder) row(i int, r *row, country string) error {
 	r.noOp = true
 	depth := d.StackDepth()

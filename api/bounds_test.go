@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// members are n members of an object, with names of their own.
+// members returns n members of an object, each with another name.
 func members(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -20,8 +20,8 @@ func members(n int) string {
 	return b.String()
 }
 
-// TestTwiceTheSameName: a name that is there twice is found wherever it stands, and however
-// it is spelled, also in what is passed over.
+// TestTwiceTheSameName: a duplicate name is found wherever it is and however it is spelled,
+// also inside a value that is skipped.
 func TestTwiceTheSameName(t *testing.T) {
 	s := newServer(t)
 	for _, n := range []int{1, 11, 12, 13, 192, 193, 5000} {
@@ -63,7 +63,8 @@ func TestTwiceTheSameName(t *testing.T) {
 	}
 }
 
-// TestManyUnknownAttributes: those that an error has no room to name are counted.
+// TestManyUnknownAttributes: an error counts the unknown attributes for whose names it has
+// no space.
 func TestManyUnknownAttributes(t *testing.T) {
 	s := newServer(t)
 	s.want(201, "POST /v1/attributes", `{"key":"plan","type":"select","options":["free","pro"]}`)
@@ -85,7 +86,8 @@ func TestManyUnknownAttributes(t *testing.T) {
 	}
 }
 
-// TestBatchOfMistakes: what a batch answers is bounded, whatever the reasons are.
+// TestBatchOfMistakes: the size of a batch's answer is limited, whatever the reasons in it
+// are.
 func TestBatchOfMistakes(t *testing.T) {
 	s := newServer(t)
 	var options []string

@@ -9,9 +9,9 @@ import (
 	"parley/web"
 )
 
-// hooks adds the routes for callbacks of providers (contract §7). They need no key: a
-// token answers the handshake, and a signature admits a callback. Answers have no body,
-// except the handshake's, and do not show which channels exist.
+// callbackRoutes adds the routes for callbacks of providers (contract §7). They need no
+// key: a token answers the handshake, and a signature admits a callback. Answers have no
+// body, except the handshake's, and do not show which channels exist.
 func (s *Server) callbackRoutes() {
 	for _, kind := range s.app.CallbackKinds() {
 		pattern := app.CallbackPath(kind, "{channel}")
@@ -20,10 +20,11 @@ func (s *Server) callbackRoutes() {
 	}
 }
 
-// hook passes a request to do, with the kind and the id of the channel in its path.
+// callbackHandler returns a handler that calls do with the kind and the id of the channel
+// in the path.
 func callbackHandler(kind desk.ChannelKind, do func(*web.Response, *http.Request, desk.ChannelKind, desk.ID) error) web.Handler {
 	return func(w *web.Response, r *http.Request) error {
-		channel, _ := desk.ParseID(r.PathValue("channel")) // a text that is no id becomes the zero id, which no channel has
+		channel, _ := desk.ParseID(r.PathValue("channel")) // a text that is not an id becomes the zero id, which no channel has
 		w.Actor("channel_id", channel)
 		return do(w, r, kind, channel)
 	}

@@ -26,7 +26,8 @@ import (
 	"parley/whatsapp"
 )
 
-// A hooked provider reports by callbacks, which its secret signs by standing before them.
+// A hooked is a provider that reports by callbacks. The signature of a callback is the
+// secret and the length of the body.
 type hooked struct {
 	provider.Provider
 	provider.CallbackProvider
@@ -40,7 +41,7 @@ func (hooked) CheckAccount(*desk.Channel, *provider.Secrets) error { return nil 
 
 func (hooked) People([]byte) []desk.Identity { return nil }
 
-// A lostStore can't be written to while it is down.
+// A lostStore is a store that can't be written to while it is down.
 type lostStore struct {
 	store.Store
 	down *atomic.Bool
@@ -53,7 +54,7 @@ func (s lostStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error)
 	return s.Store.InTx(ctx, ws, f)
 }
 
-// A callbackServer has a channel that reports by callbacks.
+// A callbackServer is a server with a channel that reports by callbacks.
 type callbackServer struct {
 	*server
 	channel desk.ID
@@ -95,7 +96,7 @@ func (s *callbackServer) newest() desk.Time {
 	return at
 }
 
-// bare fails unless an answer is a status and no body.
+// bare checks that an answer has a status and no body.
 func bare(t *testing.T, what string, r reply, status int) {
 	t.Helper()
 	if r.status != status || len(r.body) != 0 || r.header.Get("X-Request-Id") == "" || (r.header.Get("Retry-After") != "") != (status >= 500) {
@@ -103,7 +104,8 @@ func bare(t *testing.T, what string, r reply, status int) {
 	}
 }
 
-// TestCallbacks: a callback is admitted by its signature alone. Answers have no body.
+// TestCallbacks: only the signature decides whether a callback is accepted. Answers have no
+// body.
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	s := newCallbackServer(t)
@@ -149,7 +151,7 @@ func TestCallbacks(t *testing.T) {
 		}
 	}
 
-	// They are counted by route, and nothing is logged of what they hold.
+	// Callbacks are counted by route, and the log has nothing of their content.
 	metrics := string(s.as("", "GET /metrics", "").body)
 	for status, n := range map[int]int{200: 2, 401: 6, 413: 2, 503: 1} {
 		line := fmt.Sprintf(`parley_http_requests_total{route="POST /hooks/whatsapp/{channel}",status="%d"} %d`, status, n)
@@ -169,8 +171,8 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
-// TestCallbackHandshake: the challenge is answered as it came, as plain text, to whoever has
-// the verify token.
+// TestCallbackHandshake: a client that has the verify token gets the challenge back,
+// unchanged, as plain text.
 func TestCallbackHandshake(t *testing.T) {
 	t.Parallel()
 	s := newCallbackServer(t)
@@ -233,7 +235,8 @@ func TestCallbackDebugLine(t *testing.T) {
 	}
 }
 
-// TestCallbackOfALeaver: that a provider leaves before the answer is no fault of ours.
+// TestCallbackOfALeaver: if a provider leaves before the answer, this is not logged as an
+// error of the server.
 func TestCallbackOfALeaver(t *testing.T) {
 	t.Parallel()
 	s := newCallbackServer(t)
@@ -249,9 +252,9 @@ func TestCallbackOfALeaver(t *testing.T) {
 	}
 }
 
-// TestCallbacksTellNoChannelsApart: until a signature proves a channel's secret, nobody
-// learns from an answer, or from how a body is read, whether a channel exists and of
-// what kind it is.
+// TestCallbacksTellNoChannelsApart: without a signature by a channel's secret, nobody can
+// see whether a channel exists, and of what kind it is. Neither the answer nor the reading
+// of the body shows it.
 func TestCallbacksTellNoChannelsApart(t *testing.T) {
 	t.Parallel()
 	s := newCallbackServer(t)
@@ -285,8 +288,9 @@ func TestCallbacksTellNoChannelsApart(t *testing.T) {
 	}
 }
 
-// exchange makes a request over a connection of its own. It returns all that comes back,
-// without ids and dates, and whether a body that waits to be asked for was asked for.
+// exchange makes a request over a connection of its own. It returns everything that comes
+// back, without ids and dates. If the client waits for 100 Continue, this shows whether the
+// server asked for the body.
 func exchange(t *testing.T, address, request, header, body string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -315,7 +319,7 @@ func exchange(t *testing.T, address, request, header, body string) string {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = io.WriteString(c, body) // which is cut off when it is too large
+		_, _ = io.WriteString(c, body) // the server cuts a body off if it is too large
 	}()
 	for {
 		line, err := answer.ReadString('\n')
@@ -331,7 +335,7 @@ func exchange(t *testing.T, address, request, header, body string) string {
 	return all.String()
 }
 
-// An endless body counts what is read of it.
+// An endless is a body that counts how many bytes are read of it.
 type endless struct{ read, end int }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -342,7 +346,8 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestCallbackReadsNoMore than a webhook may have, when no length is announced.
+// TestCallbackReadsNoMore: of a body without an announced length, no more is read than a
+// callback may have.
 func TestCallbackReadsNoMore(t *testing.T) {
 	t.Parallel()
 	s := newCallbackServer(t)

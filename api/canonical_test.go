@@ -19,7 +19,7 @@ func TestCanonical(t *testing.T) {
 		`"\u0041\u00e9\ud83d\ude00\/\u000A"`:  `"Aé😀/\n"`,
 		`[1.0,-0,1e2,0.10,100E-2]`:            `[1,0,100,0.1,1]`,
 		`[9007199254740993,9007199254740992]`: `[9007199254740993,9007199254740992]`,
-		`[1e400,1E400]`:                       `[1e400,1E400]`, // no decimal: told apart by spelling
+		`[1e400,1E400]`:                       `[1e400,1E400]`, // not decimals: each spelling is kept
 	} {
 		got, err := api.Canonical([]byte(text))
 		if err != nil || string(got) != want {
@@ -34,7 +34,7 @@ func TestCanonical(t *testing.T) {
 // A value is a JSON value in its canonical form, and in one of its other forms.
 type value struct{ canonical, other string }
 
-// values draws values of at most so many levels.
+// values returns a generator of values that are nested at most as deep as levels says.
 func values(levels int) *rapid.Generator[value] {
 	return rapid.Custom(func(t *rapid.T) value {
 		space := func() string { return rapid.SampledFrom([]string{"", "", " ", "\n\t", "\r "}).Draw(t, "space") }
@@ -80,7 +80,7 @@ func values(levels int) *rapid.Generator[value] {
 	})
 }
 
-// text spells a string with the fewest escapes, and with some more.
+// text returns a string in two spellings: with the fewest escapes, and with some more.
 func text(t *rapid.T, s string) value {
 	fewest := strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`).Replace(s)
 	more := strings.NewReplacer(`"`, `\u0022`, `\`, `\u005C`, "\n", `\u000a`, "/", `\/`, "a", `\u0061`, "😀", `\uD83D\ude00`).Replace(s)
@@ -90,7 +90,8 @@ func text(t *rapid.T, s string) value {
 	return value{`"` + fewest + `"`, `"` + fewest + `"`}
 }
 
-// TestCanonicalLaw: two texts have one form when, and only when, they are of one value.
+// TestCanonicalLaw: two texts have the same canonical form if they have the same value, and
+// only then.
 func TestCanonicalLaw(t *testing.T) {
 	form := func(t *rapid.T, text string) string {
 		b, err := api.Canonical([]byte(text))

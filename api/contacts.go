@@ -68,8 +68,8 @@ func (s *Server) deleteContact(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, err
 }
 
-// removeIdentity removes one further identity. A malformed one is 404, like any other
-// that the contact does not hold (contract §3). Digits are first read as GET lists
+// removeIdentity removes one further identity. A malformed identity is answered with 404,
+// like one that the contact does not hold (contract §3). Digits are first read as GET lists
 // them, then as a number that people write.
 func (s *Server) removeIdentity(c *call) (answer, error) {
 	q, err := query(c.r.URL.RawQuery, "kind", "value")
@@ -103,7 +103,7 @@ func (s *Server) write(c *call, op *desk.Op) (answer, error) {
 	return answer{code, dataOf(c.out, outcome.Contact, appendContact)}, nil
 }
 
-// try is write as a dry run.
+// try is write without storing anything: it makes a dry run.
 func (s *Server) try(c *call, op *desk.Op) (answer, error) {
 	outcome, err := s.app.Try(c.r.Context(), c.principal, op)
 	if err != nil {
@@ -164,8 +164,8 @@ func (s *Server) listContacts(c *call) (answer, error) {
 	return answer{http.StatusOK, listOf(c.out, contacts, appendContact, next)}, nil
 }
 
-// decodeContact reads a body of contact fields into op.Write, and whether it asks for a
-// dry run.
+// decodeContact reads a body of contact fields into op.Write. dry tells whether the body
+// asks for a dry run.
 func (c *call) decodeContact(op *desk.Op) (dry bool, err error) {
 	err = c.decode(maxBody, func(d *decoder) error {
 		return d.contact(&op.Write, c.principal.Settings.Country, &dry)
@@ -221,7 +221,7 @@ func (d *decoder) contact(w *desk.ContactWrite, country string, dry *bool) error
 	})
 }
 
-// parsed reads a string and returns its normal form, as parse makes it.
+// parsed reads a string and returns its normal form. The function parse makes this form.
 func (d *decoder) parsed(parse func(string) (string, error)) (string, error) {
 	s, err := d.text()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"parley/store"
 )
 
-// TestContacts holds answers to golden files. Each case starts from the contacts
-// that its calls make, in a server of its own.
+// TestContacts compares answers with golden files. Each case has a server of its own, and
+// begins with the contacts that its first calls create.
 func TestContacts(t *testing.T) {
 	const ada = `{"external_id":"crm-1","name":"Ada","email":"Ada@Example.com","phone":"(202) 224-3441","note":"n","identities":[{"kind":"twitter","value":"ada"}],"attributes":{"plan":"pro","score":" 7.50 "}}`
 	for _, tc := range []struct {
@@ -146,13 +146,14 @@ func TestBadBodies(t *testing.T) {
 	if list := s.want(200, "GET /v1/contacts", ""); string(list) != `{"data":[]}` {
 		t.Errorf("something was stored: %s", list)
 	}
-	// What just fits.
+	// Bodies at the limits are accepted.
 	s.want(201, "POST /v1/contacts", `{"email":"a@b.c","name":"`+strings.Repeat("é", 255)+`","note":"`+strings.Repeat("ü", 10000)+`"}`)
 	s.want(201, "POST /v1/contacts", `{"identities":[`+strings.TrimSuffix(strings.Repeat(`{"kind":"x","value":"y"},`, 50), ",")+`]}`)
 }
 
-// TestBodyCutShort: a client that closes its side before its body is whole has sent what
-// can't be read. That is no failure of the database, though its request's context has ended.
+// TestBodyCutShort: if a client closes its side before the body is complete, the answer
+// says that the body can't be read. It does not say that the database failed, although the
+// request's context has ended.
 func TestBodyCutShort(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -186,7 +187,7 @@ func TestBodySizes(t *testing.T) {
 	if r := s.do("POST /v1/contacts/batch", batch(16<<20+1)); r.status != 413 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	// The same without a Content-Length: no more is read than the endpoint takes.
+	// The same without a Content-Length: the server reads no more than the endpoint takes.
 	for call, limit := range map[string]int{"/v1/contacts": 1 << 20, "/v1/contacts/batch": 16 << 20} {
 		body := &endless{end: 2 * limit}
 		r := httptest.NewRequest("POST", call, body)
@@ -200,7 +201,7 @@ func TestBodySizes(t *testing.T) {
 	}
 }
 
-// TestUnreadWithoutAKey: nobody without a valid key has a body read.
+// TestUnreadWithoutAKey: the body of a request without a valid key is not read.
 func TestUnreadWithoutAKey(t *testing.T) {
 	s := newServer(t)
 	revoked := s.newKey(s.ws, "all")
@@ -226,8 +227,8 @@ func TestUnreadWithoutAKey(t *testing.T) {
 	}
 }
 
-// TestPanic: what a handler's app did not expect is a 500 without details, and the next
-// request is answered.
+// TestPanic: a panic while a request is handled is answered with 500 without details, and
+// the next request is answered.
 func TestPanic(t *testing.T) {
 	broken := new(atomic.Bool)
 	s := newServerWith(t, api.Config{}, func(d *app.Deps) { d.Store = panickyStore{d.Store, broken} })
@@ -243,7 +244,7 @@ func TestPanic(t *testing.T) {
 	s.want(200, "GET /v1/contacts", "")
 }
 
-// A panickyStore knows no key while it is broken.
+// A panickyStore is a store that panics when a key is looked up while it is broken.
 type panickyStore struct {
 	store.Store
 	broken *atomic.Bool
@@ -256,7 +257,8 @@ func (s panickyStore) Authenticate(ctx context.Context, public string) (*desk.Se
 	return s.Store.Authenticate(ctx, public)
 }
 
-// TestRepeatChangesNothing: the same write again answers 200 and leaves updated_at.
+// TestRepeatChangesNothing: if a write is repeated, the answer is 200, and updated_at
+// stays.
 func TestRepeatChangesNothing(t *testing.T) {
 	s := newServer(t)
 	s.want(201, "POST /v1/attributes", `{"key":"tags","type":"multiselect","options":["a","b"]}`)
@@ -333,8 +335,8 @@ func TestListWalksWithCursors(t *testing.T) {
 	s.want(200, "GET /v1/contacts?limit=7&cursor="+page.NextCursor, "")
 }
 
-// TestIdentitiesAsListed: what GET lists, DELETE removes, in a country where the
-// digits alone would be read as another number.
+// TestIdentitiesAsListed: DELETE removes an identity in the form in which GET lists it,
+// even in a country where the digits alone would be read as another number.
 func TestIdentitiesAsListed(t *testing.T) {
 	s := newServer(t)
 	id := contact(t, s.want(201, "POST /v1/contacts", `{"external_id":"x","identities":[{"kind":"phone","value":"+2022243441"},{"kind":"whatsapp","value":"447700900123"},{"kind":"email","value":"Q@x.Y"},{"kind":"z","value":"a b&c"}]}`)).ID
@@ -355,8 +357,8 @@ func TestIdentitiesAsListed(t *testing.T) {
 	}
 }
 
-// TestRevokedBetween: a key that is presumed good from its last request is looked
-// at again by the very next one, whatever that one asks.
+// TestRevokedBetween: the last request of a key may have shown that it is valid. The next
+// request, of any kind, still checks the key again.
 func TestRevokedBetween(t *testing.T) {
 	s := newServer(t)
 	id := contact(t, s.want(201, "POST /v1/contacts", `{"external_id":"x"}`)).ID
@@ -384,7 +386,8 @@ func TestRevokedBetween(t *testing.T) {
 	}
 }
 
-// TestSettingsBetween: a request works by the settings that were answered before it.
+// TestSettingsBetween: a request uses the settings after every edit that was answered
+// before the request.
 func TestSettingsBetween(t *testing.T) {
 	s := newServer(t)
 	for _, country := range []string{"US", "TR", "US", ""} {

@@ -18,9 +18,9 @@ import (
 	"parley/work"
 )
 
-// TestConversations holds answers to golden files. In each case there are two
-// contacts, with the first of whom a message was exchanged: {first} is their
-// conversation, {ada} the contact.
+// TestConversations compares answers with golden files. In each case there are two
+// contacts. A message was exchanged with the first one: {first} is their conversation,
+// {ada} the contact.
 func TestConversations(t *testing.T) {
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
 	for _, tc := range []struct {
@@ -203,7 +203,7 @@ func TestConversationLists(t *testing.T) {
 	}
 }
 
-// TestFailedMessage: what the provider says later shows on the message.
+// TestFailedMessage: a failure that the provider reports later is shown on the message.
 func TestFailedMessage(t *testing.T) {
 	s := newDesk(t, func(d *app.Deps) {
 		library, _ := d.Store.(sandbox.Library)
@@ -235,7 +235,7 @@ func TestFailedMessage(t *testing.T) {
 	if !slices.Equal(statuses, want) {
 		t.Errorf("%q\nwant %q", statuses, want)
 	}
-	// What was answered stays answered.
+	// The stored answer to the send does not change.
 	if r := s.outbound("fails", message(`"to":{"phone":"+12022240004"}`)); !strings.Contains(string(r.body), `"delivery_status":"sent"`) {
 		t.Errorf("%s", r.body)
 	}

@@ -36,7 +36,7 @@ func decode(body []byte, read func(*decoder) error) error {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
 	d.source = *bytes.NewBuffer(body)
-	d.Reset(&d.source, jsontext.AllowDuplicateNames(true)) // token checks for duplicates
+	d.Reset(&d.source, jsontext.AllowDuplicateNames(true)) // the method token checks for duplicates
 	err := read(d)
 	if err == nil {
 		if _, err = d.ReadToken(); errors.Is(err, io.EOF) {
@@ -141,7 +141,7 @@ func (e bodyError) Unwrap() error { return e.err }
 // surrogate matches the escape of half a surrogate pair.
 var surrogate = regexp.MustCompile(`^\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
 
-// kinds names the JSON types for people.
+// kinds has the names of the JSON types for people.
 var kinds = map[jsontext.Kind]string{
 	'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "an array",
 }
@@ -173,7 +173,7 @@ func (d *decoder) text() (string, error) {
 	return s, d.storable(s)
 }
 
-// storable refuses a text that no database accepts.
+// storable returns an error for a text that no database accepts.
 func (d *decoder) storable(s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
 		return d.wrong("U+0000 can't be stored")
@@ -192,14 +192,15 @@ func (d *decoder) bool() (bool, error) {
 	return t.Bool(), nil
 }
 
-// id reads an id; one that is no UUID is the zero id, which no record has.
+// id reads an id. A text that is not a UUID becomes the zero id, which no record has.
 func (d *decoder) id() (desk.ID, error) {
 	s, err := d.text()
 	id, _ := desk.ParseID(s)
 	return id, err
 }
 
-// object reads an object. For each name, member reads the value, or returns unknown.
+// object reads an object. It calls member for each name. member reads the value, or returns
+// the error of the method unknown.
 func (d *decoder) object(member func(name string) error) error {
 	if _, err := d.want('{'); err != nil {
 		return err
@@ -216,8 +217,8 @@ func (d *decoder) object(member func(name string) error) error {
 	return err
 }
 
-// unknown refuses the member whose name was just read, and suggests the nearest known
-// member.
+// unknown returns an error about the member whose name was just read. The error suggests
+// the nearest known member.
 func (d *decoder) unknown(name string, known ...string) error {
 	return d.wrong("%s", unknownMember(name, known))
 }
@@ -229,7 +230,7 @@ func unknownMember(name string, known []string) string {
 	return "unknown field: those known are " + strings.Join(known, ", ")
 }
 
-// array reads an array. For each index, element reads the element.
+// array reads an array. It calls element for each index, and element reads the value.
 func (d *decoder) array(element func(i int) error) error {
 	if _, err := d.want('['); err != nil {
 		return err

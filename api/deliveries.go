@@ -8,7 +8,7 @@ import (
 	"parley/desk"
 )
 
-// Delivery is the JSON of a delivery, which commands print too.
+// Delivery is the JSON of a delivery. Commands also print it.
 func Delivery(d *deliver.Delivery) []byte { return appendDelivery(nil, *d) }
 
 func appendDelivery(b []byte, d deliver.Delivery) []byte {
@@ -26,7 +26,7 @@ func appendDelivery(b []byte, d deliver.Delivery) []byte {
 	return append(appendArray(append(b, `,"attempts":`...), d.Tries, appendTry), '}')
 }
 
-// WebhookTry is the JSON of a try, which commands print too.
+// WebhookTry is the JSON of a try. Commands also print it.
 func WebhookTry(a desk.WebhookTry) []byte { return appendTry(nil, a) }
 
 func appendTry(b []byte, a desk.WebhookTry) []byte {

@@ -14,7 +14,7 @@
 //	members.go        members
 //	channels.go       channels
 //	conversations.go  conversations and their messages
-//	talk.go           how conversations stand, marking them as read, the inbox
+//	talk.go           the state of conversations, marking them as read, the inbox
 //	notes.go          notes on conversations
 //	events.go         GET /events, as pages and as a stream; GET /me
 //	media.go          files: uploads, records, content

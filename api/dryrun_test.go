@@ -24,11 +24,13 @@ import (
 
 var dryRuns = flag.Int("dry-runs", 20, "how many random batches TestDryRun tries, and a quarter as many sends: a dry run equals the write that follows it. Long run: -run 'TestDryRun|TestPostgres/TestDryRun' -dry-runs 2000")
 
-// underDryRun is in the names of tests whose servers try each write before they do it.
+// underDryRun is the beginning of the names of tests whose servers make a dry run before
+// each write.
 const underDryRun = "TestDryRun/"
 
-// TestDryRun runs the tests of writes again. Before each write it makes a dry run: that
-// answers the same but for ids and times that are not stored, and no table changes.
+// TestDryRun runs the tests of writes again. Before each write it makes a dry run. The dry
+// run has the same answer, except for ids and times that are not stored, and changes no
+// table.
 func TestDryRun(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"TestBatch": TestBatch, "TestContacts": TestContacts, "TestSend": TestSend, "TestSendChecksInOrder": TestSendChecksInOrder,
@@ -42,7 +44,7 @@ func testDryRunBatches(t *testing.T) {
 	var s *server
 	for n := 0; n < *dryRuns && !t.Failed(); {
 		if n%100 == 0 {
-			s = newServer(t) // a dump of all tables takes longer and longer
+			s = newServer(t) // a new server, because each dump of all tables would take longer
 		}
 		r := rand.New(rand.NewPCG(uint64(n), 7))
 		w := newTwin(s)
@@ -94,20 +96,21 @@ func testDryRunSends(t *testing.T) {
 	}
 }
 
-// canBeTried tells whether a request has a dry run, and may get another member.
+// canBeTried tells whether a request has a dry run, and its body may get another member.
 func canBeTried(method, target, body string) bool {
 	write := method == http.MethodPost && (target == "/v1/contacts" || target == "/v1/contacts/batch" || target == "/v1/conversations/outbound" || strings.HasPrefix(target, "/v1/conversations/") && strings.HasSuffix(target, "/messages")) ||
 		method == http.MethodPatch && strings.HasPrefix(target, "/v1/contacts/")
 	return write && json.Valid([]byte(body)) && strings.HasPrefix(strings.TrimSpace(body), "{")
 }
 
-// A trial is the answer of a dry run, and what was stored then.
+// A trial is the answer to a dry run, and the contacts and conversations that were stored
+// at that time.
 type trial struct {
 	reply
 	stored string
 }
 
-// try makes the dry run of a request, after which clock and ids are as before.
+// try makes the dry run of a request. Afterwards, the clock and the ids are as before.
 func (s *server) try(method, target string, header http.Header, body string) trial {
 	s.t.Helper()
 	ids, clock := s.ids.Load(), s.clock.Load()
@@ -130,16 +133,16 @@ func (s *server) try(method, target string, header http.Header, body string) tri
 	return trial{r, stored.String()}
 }
 
-// providers are the refusals of a provider.
+// providers matches the answers for which the provider is asked.
 var providers = regexp.MustCompile(`"type":"(provider_rejected|provider_unavailable|send_outcome_unknown)"`)
 
-// compare holds a dry run to contract-data §1.
+// compare checks the dry run by the rules of contract-data §1.
 func (tr trial) compare(t testing.TB, call string, real reply) {
 	t.Helper()
 	switch {
 	case real.header.Get("Idempotent-Replayed") != "" || errorType(real.body) == "idempotency_key_reused":
 		return // a dry run asks for no stored answer
-	case providers.Match(real.body): // nor the provider
+	case providers.Match(real.body): // a dry run does not ask the provider either
 		if tr.status != http.StatusOK {
 			t.Errorf("%s: the dry run answers %d %s", call, tr.status, tr.body)
 		}
@@ -201,7 +204,7 @@ func (tr trial) same(name string, dry, real any) bool {
 	return reflect.DeepEqual(dry, real)
 }
 
-// dump is all that the tables hold.
+// dump returns the content of all tables.
 func (s *server) dump() string {
 	s.t.Helper()
 	tables := s.tables()

@@ -104,7 +104,7 @@ func number(text string, least, most int, at string) (int, error) {
 	return n, nil
 }
 
-// eventPage reads a page, and waits for its first event. While it waits, it has no memory
+// eventPage reads a page, and waits for its first event. During the wait, it has no memory
 // reserved, and reads no records.
 func (s *Server) eventPage(c *call, q feed.Query, wait time.Duration) (*feed.Page, error) {
 	if wait > 0 && c.from == "" {
@@ -158,7 +158,7 @@ func appendEventPage(b []byte, f *feed.Service, page *feed.Page) []byte {
 	return append(strconv.AppendBool(append(b, `,"more":`...), page.More), '}')
 }
 
-// Event is the JSON of an event, which webhooks get too.
+// Event is the JSON of an event. Webhooks also get it.
 func Event(page *feed.Page, e *desk.FeedEvent) []byte { return appendEvent(nil, page, e) }
 
 func appendEvent(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
@@ -181,7 +181,7 @@ func appendEvent(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 	return append(appendEventData(append(b, `,"data":`...), page, e), '}')
 }
 
-// appendActor appends who did something, with the name of now.
+// appendActor appends an actor, with the name that it has now.
 func appendActor(b []byte, a desk.Actor, s *desk.Settings) []byte {
 	b = append(append(b, `{"kind":"`...), a.Kind...)
 	b = appendIDOrNull(append(b, `","id":`...), a.ID)
@@ -195,7 +195,7 @@ func appendIDOrNull(b []byte, id desk.ID) []byte {
 	return appendID(b, id)
 }
 
-// ActorName is the name that an actor has now; "" if it has none.
+// ActorName is the name that an actor has now; "" if the actor has no name.
 func ActorName(s *desk.Settings, a desk.Actor) string {
 	switch a.Kind {
 	case desk.ByKey:
@@ -214,8 +214,8 @@ func ActorName(s *desk.Settings, a desk.Actor) string {
 	return ""
 }
 
-// appendEventData appends the record of an event as it is in its own list, null if it is
-// gone.
+// appendEventData appends the record of an event in the form that its own list has; null if
+// the record no longer exists.
 func appendEventData(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 	s := page.Settings
 	switch e.Type.Kind() {
@@ -281,7 +281,7 @@ func appendEventData(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 // eventStream is the media type of a stream.
 const eventStream = "text/event-stream"
 
-// idle is after how long without events a stream shows that it lives.
+// idle is the time without events after which a stream sends a sign that it still works.
 const idle = 15 * time.Second
 
 // streamEvents answers with a stream of events.
@@ -300,7 +300,7 @@ func (s *Server) streamEvents(c *call, q feed.Query) (answer, error) {
 	c.stream = func() error {
 		defer f.Close()
 		first := page
-		page = nil // or it would be kept as long as the stream
+		page = nil // otherwise the page would be kept as long as the stream
 		return s.stream(c, f, first)
 	}
 	return answer{}, nil
@@ -319,8 +319,8 @@ func (s *Server) stream(c *call, f *feed.Follower, page *feed.Page) error {
 	for {
 		b := s.appendEvents(head, page)
 		if n := len(b); !c.w.TryRoom(n, ws) {
-			// Neither b nor page is used any more, so many streams that wait don't hold
-			// what they wait for.
+			// Neither b nor page is used any more. So many streams that wait for memory do not
+			// hold memory.
 			err := c.w.Reserve(n, ws)
 			if err == nil {
 				page, err = f.Again(ctx)
@@ -368,7 +368,8 @@ func appendCursorBlock(b []byte, cursor string) []byte {
 	return append(append(append(b, "\ndata: {\"cursor\":\""...), cursor...), "\"}\n\n"...)
 }
 
-// streamEnd is the error of a stream that ends; only a bug is one.
+// streamEnd returns the error of a stream that has ended. It returns nil for every reason
+// that is not a bug.
 func streamEnd(err error) error {
 	if e := (*desk.Error)(nil); errors.As(err, &e) || errors.Is(err, context.Canceled) {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"parley/web"
 )
 
-// An event as a client reads it.
+// An event is an event as a client reads it.
 type event struct {
 	ID        string
 	Type      string
@@ -67,7 +67,8 @@ func TestMe(t *testing.T) {
 	}
 }
 
-// TestFeed: pages of any size join, filters and cursors do what the contract says.
+// TestFeed: pages of any size together contain the whole feed. Filters and cursors work as
+// the contract says.
 func TestFeed(t *testing.T) {
 	s := newServer(t)
 	start := s.events("?cursor=latest")
@@ -171,7 +172,7 @@ func TestFeedRefuses(t *testing.T) {
 	}
 }
 
-// TestFeedExpires: a cursor that is too old, or not of this database, is 410.
+// TestFeedExpires: a cursor that is too old, or of another database, is answered with 410.
 func TestFeedExpires(t *testing.T) {
 	s := newServer(t)
 	oldest := s.events("?limit=1")
@@ -198,7 +199,7 @@ func TestFeedExpires(t *testing.T) {
 	if page := s.events("?cursor=" + newest); len(page.Data) != 1 || page.Data[0].ID <= newest {
 		t.Errorf("after all have expired: %+v", page)
 	}
-	// The number is taken, but by another event.
+	// Another event has the number of the cursor now.
 	place, _ := s.app.Feed.EventPlace(s.ws, newest)
 	for _, p := range []desk.EventPlace{{Seq: place.Seq, Tag: place.Tag ^ 1}, {Seq: place.Seq + 1, Tag: 1}, {Seq: place.Seq + 9, Tag: 1}} {
 		r := s.do("GET /v1/events?cursor="+s.app.Feed.EventID(s.ws, p), "")
@@ -239,8 +240,8 @@ func TestFeedPageBytes(t *testing.T) {
 	}
 }
 
-// listen serves on loopback until the test ends, or stop is called; then it returns how
-// long it took.
+// listen serves on loopback until the test ends, or stop is called. stop returns how long
+// the server took to stop.
 func (s *server) listen(t *testing.T) (url string, stop func() time.Duration) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -267,7 +268,8 @@ func (s *server) listen(t *testing.T) (url string, stop func() time.Duration) {
 	return "http://" + l.Addr().String(), stop
 }
 
-// A narrow listener's connections buffer little of what their clients don't read.
+// A narrow is a listener whose connections buffer little of the data that their clients do
+// not read.
 type narrow struct{ net.Listener }
 
 func (l narrow) Accept() (net.Conn, error) {
@@ -278,7 +280,7 @@ func (l narrow) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// bound gives clients other time limits.
+// bound sets other time limits for clients.
 func (s *server) bound(b web.Bounds) {
 	s.web = web.New(web.Config{Log: slog.New(slog.DiscardHandler), NewID: s.newID, Ready: s.app.Ready, Drain: s.app.Drain, Bounds: b})
 	api.New(api.Config{App: s.app, Web: s.web})
@@ -377,7 +379,8 @@ func TestStream(t *testing.T) {
 			t.Fatalf("%+v, want %+v", e, want)
 		}
 	}
-	// Again from the first block, and from an event, which wins over the cursor.
+	// One stream begins again from the first block, another one from an event. Last-Event-ID
+	// has priority over the cursor.
 	again := s.stream(url, s.key, "?cursor=latest", "Last-Event-ID", begin)
 	if again.head() != begin {
 		t.Error("another place")
@@ -411,7 +414,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamEnds: what a key may no longer read is not sent, and the stream ends.
+// TestStreamEnds: a stream does not send events that its key may no longer read, and ends.
 func TestStreamEnds(t *testing.T) {
 	s := newServer(t)
 	url, _ := s.listen(t)
@@ -467,8 +470,8 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestStreamEnds_slow_reader: a client that does not read keeps no stream of a key that
-// was revoked.
+// TestStreamEnds_slow_reader: the stream of a revoked key ends even if its client does not
+// read.
 func TestStreamEnds_slow_reader(t *testing.T) {
 	s := newServer(t)
 	url, _ := s.listen(t)
@@ -488,8 +491,8 @@ func TestStreamEnds_slow_reader(t *testing.T) {
 	waitUntil(t, "the stream to end", func() bool { return s.app.Feed.Followers() == 0 })
 }
 
-// TestDrain: when the server stops, waiting reads answer and streams end within a
-// second, also one whose client does not read.
+// TestDrain: when the server stops, waiting reads are answered and streams end within a
+// second, even a stream whose client does not read.
 func TestDrain(t *testing.T) {
 	s := newServer(t)
 	url, stop := s.listen(t)
@@ -578,8 +581,8 @@ func TestStreamForgetsPages(t *testing.T) {
 	waitUntil(t, "the pages to be forgotten", func() bool { return heap() < before+streams*contacts*note/2 })
 }
 
-// TestWait: a read that waits longer than a request may take to be read answers, and
-// its answer is the first event.
+// TestWait: a read may wait for longer than the time limit for reading a request. The first
+// event is its answer.
 func TestWait(t *testing.T) {
 	s := newServer(t)
 	s.bound(web.Bounds{Read: 300 * time.Millisecond})
@@ -624,14 +627,14 @@ func TestFollowerLimits(t *testing.T) {
 	if r := s.send("GET", "/v1/events?wait=1", http.Header{"Authorization": header["Authorization"]}, ""); r.status != 429 || errorType(r.body) != "rate_limited" || r.header.Get("Retry-After") != "5" {
 		t.Errorf("a read that waits: %d %v %s", r.status, r.header, r.body)
 	}
-	if one := s.stream(url, s.key, "").answer; one.StatusCode != 429 || one.Header.Get("Retry-After") != "5" { // a stream that is taken has no end
+	if one := s.stream(url, s.key, "").answer; one.StatusCode != 429 || one.Header.Get("Retry-After") != "5" { // a stream that was accepted has no end
 		t.Errorf("one more stream: %d %v", one.StatusCode, one.Header)
 	}
 	s.stream(url, s.newKey(s.ws, "events:read"), "").head()
 }
 
-// TestEventPermissions: a type whose record a key may not read is refused by name and by
-// kind, and left out under *.
+// TestEventPermissions: some types have a record that the key may not read. A filter that
+// names such a type or its kind is refused, and * leaves the type out.
 func TestEventPermissions(t *testing.T) {
 	s := newDesk(t)
 	s.want(201, "POST /v1/attributes", `{"key":"plan","type":"text"}`)

@@ -14,8 +14,8 @@ import (
 	"parley/sandbox"
 )
 
-// An eventLog reads the feed on, and writes each event as one line with names in place
-// of ids.
+// An eventLog reads the new events of the feed. It writes each event as one line, with
+// names in place of ids.
 type eventLog struct {
 	*deskServer
 	t      *testing.T
@@ -24,9 +24,9 @@ type eventLog struct {
 	seen   map[string]bool   // types
 }
 
-// since returns the events since the last call: type, actor, subject with its
-// conversation and contact, changed fields, and whether it has data, which must be the
-// record as it is read elsewhere.
+// since returns a line for each event after the last call: type, actor, subject with its
+// conversation and contact, changed fields, and whether it has data. The data must be equal
+// to the record as another endpoint returns it.
 func (l *eventLog) since() (lines []string) {
 	l.t.Helper()
 	for more := true; more; {
@@ -68,7 +68,7 @@ func (l *eventLog) since() (lines []string) {
 	return lines
 }
 
-// name names an id, or a subject that contains one.
+// name returns the name of an id, or of a subject that contains an id.
 func (l *eventLog) name(id string) string {
 	for known, name := range l.names {
 		id = strings.ReplaceAll(id, known, name)
@@ -79,7 +79,8 @@ func (l *eventLog) name(id string) string {
 	return id
 }
 
-// record is the record of an event as another endpoint answers it, "null" if none does.
+// record returns the record of an event as another endpoint answers it, "null" if no
+// endpoint does.
 func (l *eventLog) record(e event) string {
 	l.t.Helper()
 	one := func(path string) string {
@@ -142,7 +143,8 @@ func (l *eventLog) record(e event) string {
 	return "null"
 }
 
-// until processes inbound items until the feed has n new events, and returns them.
+// until is a loop: it processes inbound items until the feed has n new events, and returns
+// them.
 func (l *eventLog) until(n int) []string {
 	l.t.Helper()
 	var lines []string
@@ -156,8 +158,8 @@ func (l *eventLog) until(n int) []string {
 	return lines
 }
 
-// TestEveryEvent makes every type of event, and holds each to who did what to which
-// record, which fields it names, the record that it carries, and its place in the order.
+// TestEveryEvent makes an event of every type. For each event it checks the actor, the
+// record, the names of the changed fields, the data, and the place in the order.
 func TestEveryEvent(t *testing.T) {
 	s := newDesk(t, func(d *app.Deps) {
 		library, _ := d.Store.(sandbox.Library)
@@ -182,7 +184,7 @@ func TestEveryEvent(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", act, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	// after runs an act, and expects its events.
+	// after is a helper that runs an act and compares its events.
 	after := func(act string, do func(), want ...string) {
 		t.Helper()
 		do()
@@ -451,7 +453,8 @@ func TestEveryEvent(t *testing.T) {
 	})
 	after("remove it", call(204, "DELETE /v1/webhooks/"+webhook, ""), "webhook.deleted by key=key/test of webhook gone")
 
-	// A deleted contact has no data any more, and what went with it has no events.
+	// Events of a deleted contact have no data any more. The records that were deleted with
+	// the contact have no events.
 	after("delete a contact", call(204, "DELETE /v1/contacts/"+bob, ""), "contact.deleted by key=key/test of Bob Bob gone")
 	erased := s.events("?limit=200&types=contact.*,conversation.*,message.*")
 	for _, e := range erased.Data {
@@ -507,7 +510,8 @@ func allNames(m map[string]string) (list []string) {
 	return list
 }
 
-// nothing makes requests that change nothing, or are refused.
+// The helper nothing makes requests that must have no event: they change nothing, or are
+// refused.
 func nothing(t *testing.T, s *deskServer, ada, talk string) {
 	t.Helper()
 	tried := 0

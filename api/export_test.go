@@ -19,7 +19,7 @@ func Routes() map[string]desk.Permission {
 // Status is the status of an error type, or 0.
 func Status(t desk.ErrorType) int { return web.Status(t) }
 
-// ErrorAnswer is an error as it is answered.
+// ErrorAnswer returns the header and the body with which an error is answered.
 func ErrorAnswer(e *desk.Error) (header http.Header, body []byte) {
 	header = http.Header{}
 	errorHeaders(header, e)
@@ -31,8 +31,8 @@ func Worded(pattern string, e *desk.Error) string {
 	return e.Worded(place(e.At, inputOf(pattern)), advice)
 }
 
-// Canonical is the one form of a JSON text's value.
+// Canonical returns the canonical form of a JSON text.
 func Canonical(text []byte) ([]byte, error) { return canonical(text) }
 
-// Describe is the description as a server with a public URL serves it.
+// Describe returns the description as a server with a public URL serves it.
 func Describe(publicURL string) []byte { return describe(publicURL) }

@@ -87,7 +87,7 @@ func (f *form) add(t *desk.Template) {
 	f.text = b
 }
 
-// fill answers with the form's templates, and with a list's values in the gaps.
+// fill returns the form's templates with a list's values in the gaps.
 func (f *form) fill(c *call, l *app.TemplateList) []byte {
 	head := appendID([]byte(`{"channel_id":`), l.Channel.ID)
 	head = append(head, `,"agent":`...)
@@ -125,7 +125,7 @@ func (f *form) fill(c *call, l *app.TemplateList) []byte {
 	return append(append(b, f.text[from:]...), end...)
 }
 
-// maxForms is how many bytes of forms are kept in memory.
+// maxForms is the greatest size of the forms that are kept in memory, in bytes.
 const maxForms = 32 << 20
 
 // forms keeps the newest form of each list of templates.
@@ -140,8 +140,8 @@ type formKey struct {
 	all     bool
 }
 
-// of returns the form for a list. The library and the channel have the same version, so
-// a form made from them is up to date.
+// of returns the form of a list. The library and the channel have the same version, so a
+// form made from them is up to date.
 func (f *forms) of(l *app.TemplateList, all bool) *form {
 	key := formKey{l.Channel.ID, all}
 	f.mu.RLock()

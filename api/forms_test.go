@@ -12,7 +12,7 @@ import (
 // A writtenAs is a member of a contact's JSON that names a person.
 type writtenAs struct{ kind, value string }
 
-// people are forty persons of twelve countries and of two writing systems, each in the
+// people returns forty persons of twelve countries and two writing systems, each in the
 // five forms in which clients write them.
 func people() (list [][]writtenAs) {
 	phones := []struct {
@@ -128,7 +128,7 @@ func TestOnePersonHoweverWritten(t *testing.T) {
 	}
 }
 
-// TestTwoPeople lists pairs that look alike and are two.
+// TestTwoPeople lists pairs of identities that look alike and belong to two people.
 func TestTwoPeople(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -157,8 +157,8 @@ func TestTwoPeople(t *testing.T) {
 	}
 }
 
-// TestForgottenHoweverWritten: what a person wants of marketing counts for every form of
-// the number, and a deletion by another form blanks the sends that are in doubt.
+// TestForgottenHoweverWritten: a person's marketing choice counts for every form of the
+// number. If the person is deleted by another form, the sends in doubt are also erased.
 func TestForgottenHoweverWritten(t *testing.T) {
 	t.Parallel()
 	s := newDesk(t)

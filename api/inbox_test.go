@@ -18,8 +18,8 @@ import (
 
 var inboxConversations = flag.Int("inbox-conversations", 120, "how many conversations TestInboxOfMany has; from 100,000 on it also judges the time of a page. Long run: -run 'TestInboxOfMany|TestPostgres/TestInboxOfMany' -inbox-conversations 100000 -timeout 30m")
 
-// TestInboxOfMany: each page of a long inbox is fast, and each state is what the messages
-// say.
+// TestInboxOfMany: each page of a long inbox is fast, and each state agrees with the
+// messages.
 func TestInboxOfMany(t *testing.T) {
 	s := newServer(t)
 	channel := s.addSandbox("")

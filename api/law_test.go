@@ -12,9 +12,10 @@ import (
 
 var sequences = flag.Int("sequences", 40, "how many random sequences TestLaw tries: one batch equals its operations one by one. Long run: -sequences 2000")
 
-// TestLaw holds the law of the batch: n operations in one batch equal the same n
-// sent one by one (an assign or a delete as a batch of one), answers included.
-// Two workspaces of the same beginnings take the two ways.
+// TestLaw checks the law of the batch: n operations in one batch have the same effects and
+// answers as the same n operations, sent one by one (an assign or a delete as a batch of
+// one). Two workspaces begin with the same records. One gets batches, the other one single
+// requests.
 func TestLaw(t *testing.T) {
 	s := newServer(t)
 	for seq := range *sequences {
@@ -38,7 +39,7 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// A twin is one of two workspaces that go the same way.
+// A twin is one of the two workspaces that get the same operations.
 type twin struct {
 	*server
 	key string
@@ -61,8 +62,8 @@ func newTwin(s *server) *twin {
 	return w
 }
 
-// randomRows makes rows over few people, so that they meet; some are bad. "#3"
-// stands for the id of the third contact.
+// randomRows returns rows about a few people, so that several rows concern the same person.
+// Some rows are wrong. "#3" stands for the id of the third contact.
 func randomRows(r *rand.Rand, contacts int) []string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	who := func() string {
@@ -93,7 +94,7 @@ func randomRows(r *rand.Rand, contacts int) []string {
 	return rows
 }
 
-// unique joins members, leaving out those whose name is there already.
+// unique joins members. It leaves out a member if an earlier one has the same name.
 func unique(members ...string) string {
 	var kept []string
 	for _, m := range members {
@@ -105,7 +106,7 @@ func unique(members ...string) string {
 	return strings.Join(kept, ",")
 }
 
-// real puts the ids of contacts that exist now in place of "#3".
+// real replaces a text such as "#3" by the id of the contact, if it exists now.
 func (w *twin) real(rows []string) (real []string) {
 	for _, row := range rows {
 		for i, id := range w.ids {
@@ -116,7 +117,8 @@ func (w *twin) real(rows []string) (real []string) {
 	return real
 }
 
-// place names a contact by when it was created, which is the same for both twins.
+// place returns the number of a contact in the order of creation, which is the same for
+// both twins.
 func (w *twin) place(id string) int {
 	i := slices.Index(w.ids, id)
 	if i < 0 {
@@ -132,7 +134,7 @@ type rowError struct {
 
 func (e rowError) String() string { return "error " + e.Type + " " + string(e.Details) }
 
-// batch sends all rows at once and says what became of each.
+// batch sends all rows at once and returns the result of each.
 func (w *twin) batch(rows []string) (results []string) {
 	w.t.Helper()
 	r := w.as(w.key, "POST /v1/contacts/batch", `{"operations":[`+strings.Join(rows, ",")+`]}`)
@@ -153,7 +155,7 @@ func (w *twin) batch(rows []string) (results []string) {
 	return results
 }
 
-// oneByOne sends each row for itself: upserts as POST /contacts.
+// oneByOne sends each row as a request of its own: upserts as POST /contacts.
 func (w *twin) oneByOne(rows []string) (results []string) {
 	w.t.Helper()
 	for _, row := range rows {
@@ -181,7 +183,7 @@ func (w *twin) oneByOne(rows []string) (results []string) {
 	return results
 }
 
-// state lists the contacts with all that finds them, without ids and times.
+// state returns the contacts with all their identities, without ids and times.
 func (w *twin) state() string {
 	var list struct{ Data []map[string]any }
 	decodeJSON(w.t, w.as(w.key, "GET /v1/contacts?limit=200", "").body, &list)

@@ -7,8 +7,8 @@ import (
 	"parley/desk"
 )
 
-// TestListBytesCoverTheJSON: a page is bounded by what its records are counted as, so
-// none may have more bytes as JSON.
+// TestListBytesCoverTheJSON: ListBytes says how many bytes a record counts for in a page.
+// So the JSON of a record must not have more bytes.
 func TestListBytesCoverTheJSON(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "plain", strings.Repeat("\x01", 5000), strings.Repeat("\"\\\n\t\r\b\f", 999), strings.Repeat("😀é", 5000)} {

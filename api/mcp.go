@@ -14,7 +14,7 @@ import (
 )
 
 // assistants adds POST /mcp, for assistants that speak the Model Context Protocol. It
-// checks key, method and origin, and limits the body; do answers.
+// checks key, method and origin, and limits the body. The handler do makes the answer.
 func (s *Server) assistants(do http.Handler, publicURL string) {
 	own := originOf(publicURL)
 	s.web.Handle("/mcp", func(w *web.Response, r *http.Request) error {
@@ -30,7 +30,8 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 			w.Header()["Allow"] = []string{http.MethodPost}
 			return desk.Errorf(desk.MethodNotAllowed, "this path takes POST, not %s", r.Method)
 		}
-		// Browsers send it. A page of somebody else must not use a key that it came by.
+		// Browsers send this header. A page of another site must not use a key, wherever the
+		// page has it from.
 		if origin := r.Header.Values("Origin"); len(origin) > 0 && (own == "" || originOf(origin[0]) != own || len(origin) > 1) {
 			return desk.Errorf(desk.Forbidden, "pages of this origin may not call parley")
 		}
@@ -38,8 +39,8 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 		if err != nil {
 			return err
 		}
-		// A batch could ask for ten thousand pages at once, whose answers are kept until the
-		// last is there.
+		// A batch could ask for ten thousand pages at once. All answers would be kept until the
+		// last one is complete.
 		if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
 			return desk.Invalidf("send one message at a time: batches are not taken")
 		}
@@ -53,7 +54,7 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 		}
 		request := r.Clone(context.WithValue(r.Context(), outerKey{}, o))
 		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		if request.Header.Get("Content-Type") == "" { // as elsewhere, JSON need not be named
+		if request.Header.Get("Content-Type") == "" { // as elsewhere, the header may be missing
 			request.Header.Set("Content-Type", "application/json")
 		}
 		to := &kept{header: w.Header()}
@@ -69,8 +70,9 @@ func (s *Server) assistants(do http.Handler, publicURL string) {
 	}, fail(inBody))
 }
 
-// An outer is an assistant's call, whose tool makes requests of the API. Their answers are
-// a part of its own, so they take no memory of their own: they could wait for one another.
+// An outer is an assistant's call. Its tool makes requests to the API, and their answers
+// become a part of the call's answer. So these requests take no memory of their own.
+// Otherwise they could wait for one another.
 type outer struct {
 	w        *web.Response
 	ws       desk.ID
@@ -79,21 +81,22 @@ type outer struct {
 
 type outerKey struct{}
 
-// outerOf is the assistant's call that makes the request, nil if there is none.
+// outerOf returns the assistant's call that makes the request; nil if there is none.
 func outerOf(r *http.Request) *outer {
 	o, _ := r.Context().Value(outerKey{}).(*outer)
 	return o
 }
 
-// wrapped is how many times the size of an answer of the API the answer to an assistant has:
-// it is in there twice, once with escapes.
+// wrapped is a factor: the size of an answer to an assistant, as a multiple of the API's
+// answer. The answer contains the API's answer twice, once with escapes.
 const wrapped = 5 / 2.0
 
-// repeated is how many times the size of a call its refusal may have.
+// repeated is a factor: the greatest size of a refusal, as a multiple of the call that it
+// refuses.
 const repeated = 4.0
 
-// reserve takes memory for an answer with one of up to most bytes of the API. An answer with
-// several of them has their sizes, of which the first is much the largest.
+// reserve takes memory for an answer to the assistant that contains an answer of the API of
+// up to most bytes. If it contains several, the first is much larger than the others.
 func (o *outer) reserve(most int) error {
 	if most <= o.reserved {
 		return nil
@@ -106,8 +109,9 @@ func (o *outer) reserve(most int) error {
 	return nil
 }
 
-// fit takes memory for an answer with one of n bytes of the API, unless it is reserved. It
-// never refuses that for the answer to a write.
+// fit takes memory for an answer to the assistant that contains an answer of the API of n
+// bytes, unless the memory is reserved already. For the answer to a write, it never returns
+// an error.
 func (o *outer) fit(n int, read bool) error {
 	if n <= o.reserved {
 		return nil
@@ -135,7 +139,8 @@ func originOf(text string) string {
 	return u.Scheme + "://" + host
 }
 
-// kept is an http.ResponseWriter that keeps the answer, whose size is not known before.
+// A kept is an http.ResponseWriter that keeps the answer, because its size is not known
+// before.
 type kept struct {
 	header http.Header
 	status int

@@ -9,7 +9,7 @@ import (
 	"parley/web"
 )
 
-// uploadMedia stores the body as it comes.
+// uploadMedia stores the body while it arrives.
 func (s *Server) uploadMedia(c *call) (answer, error) {
 	q, err := query(c.r.URL.RawQuery, "name")
 	if err != nil {
@@ -59,7 +59,7 @@ func appendMedia(b []byte, m *desk.Media) []byte {
 	return append(appendTime(append(b, `,"created_at":`...), m.CreatedAt), '}')
 }
 
-// appendMediaSize appends null if nothing of the content is known.
+// appendMediaSize appends the size of a file; null while the content is not known.
 func appendMediaSize(b []byte, m *desk.Media) []byte {
 	if m.MIME == "" {
 		return append(b, "null"...)

@@ -49,7 +49,8 @@ func (s *server) content(id string, headers ...string) reply {
 
 const jpeg = "\xff\xd8\xff\xe0 and so on"
 
-// TestDeleteMedia: an upload goes, once; one that another key made with the same bytes stays.
+// TestDeleteMedia: an upload can be deleted once. An upload of the same bytes by another
+// key stays.
 func TestDeleteMedia(t *testing.T) {
 	s := newServer(t)
 	f, _ := s.upload(t, "", "", jpeg, 201)
@@ -119,7 +120,8 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// However a file is named, its name is short, of one line, and comes back in the header.
+// Whatever name a file was given, the stored name is short, is on one line, and comes back
+// in the header.
 func TestMediaNames(t *testing.T) {
 	s := newServer(t)
 	for sent, want := range map[string]string{
@@ -145,7 +147,7 @@ func TestMediaNames(t *testing.T) {
 
 var mediaRanges = flag.Int("media-ranges", 60, "how many places in a file TestMediaRanges asks for, in four ways each")
 
-// Each range of a file is the slice of it.
+// The answer to a range is this part of the file.
 func TestMediaRanges(t *testing.T) {
 	s := newServer(t)
 	all := make([]byte, 2<<20+12345)
@@ -168,8 +170,8 @@ func TestMediaRanges(t *testing.T) {
 			}
 		}
 	}
-	// Oddities: what is no range is passed over, and so is a request for very many of them,
-	// which would read the file again and again.
+	// Unusual headers: a malformed range is ignored. A request for very many ranges is also
+	// ignored, because it would read the file again and again.
 	for rng, want := range map[string]int{
 		"bytes=": 200, "bytes=-": 416, "bytes=-0": 416, "bytes= -0 , -00": 416, "bytes=-0,3-4": 206, "bytes=5-2": 416, "bytes=a-b": 416, "bytes=99999999999999999999-": 416,
 		"bytes=0-99999999999999999999": 206, "bytes=-99999999999999999999": 206, "bytes=0-0,3-00000000000000000000005": 206, "BYTES=3-4": 206, "pages=1-2": 200, "bytes": 200, "": 200, "bytes=0-": 206, "bytes=-99999999": 206, "bytes=0-0, 2-2": 206, "bytes=0-0,99999999-": 206,
@@ -179,7 +181,7 @@ func TestMediaRanges(t *testing.T) {
 		if r.status != want || want == 200 && !bytes.Equal(r.body, all) || want == 416 && len(r.body) != 0 {
 			t.Errorf("%q: %d, %d bytes, want %d", rng, r.status, len(r.body), want)
 		}
-		// Ranges are of GET only.
+		// Ranges apply only to GET.
 		head := s.send("HEAD", "/v1/media/"+f.ID+"/content", http.Header{"Authorization": {"Bearer " + s.key}, "Range": {rng}}, "")
 		if head.status != 200 || head.header.Get("Content-Length") != fmt.Sprint(len(all)) {
 			t.Errorf("HEAD %q: %d %v", rng, head.status, head.header)

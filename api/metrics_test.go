@@ -11,7 +11,7 @@ import (
 )
 
 // TestFigures: /metrics shows the sends of this process and gauges of the whole database,
-// by their exact names. Its only labels beside channels' ids are few.
+// by their exact names. Besides the ids of channels, there are only a few labels.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	s := newCallbackServer(t)
@@ -62,8 +62,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestCallbackAge goes by the database's clock, also on a node whose clock is an hour
-// ahead of it or behind.
+// TestCallbackAge: the age is measured by the database's clock, even on a node whose clock
+// is an hour ahead of it or behind.
 func TestCallbackAge(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {

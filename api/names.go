@@ -2,10 +2,10 @@ package api
 
 import "hash/maphash"
 
-// A nameSet holds the names of an object's members, to find duplicates. It keeps a hash
-// of each, in open addressing: a body of short names may have two million, and a map
-// took ten times the memory. Two names with the same hash are as unlikely as a memory
-// failure, and an object with so many members is refused anyway.
+// A nameSet holds the names of an object's members, to find duplicates. It keeps a hash of
+// each name, in open addressing. A body of short names may have two million names, and a
+// map took ten times the memory. It is as unlikely that two names have the same hash as
+// that the memory fails, and an object with so many members is refused anyway.
 type nameSet struct {
 	slots []uint64 // 0: free
 	count int

@@ -37,7 +37,7 @@ func TestNotes(t *testing.T) {
 	path := "/v1/conversations/" + talk.ID.String() + "/notes"
 	ada := s.members[0]
 
-	// Who speaks, by the name of that time.
+	// The authors, with the names that they had then.
 	by := map[string][2]string{
 		`{"text":" Wants a\nrefund "}`:                            {"key", "test"},
 		`{"text":"x","member":null}`:                              {"key", "test"},
@@ -65,7 +65,7 @@ func TestNotes(t *testing.T) {
 		t.Error("a long note was changed")
 	}
 
-	// What is refused stores nothing.
+	// A refused request stores nothing.
 	before := string(s.want(200, "GET "+path, ""))
 	const unknown = "/v1/conversations/0196f2a0-0000-7000-8000-000000000000/notes"
 	for call, status := range map[[2]string]int{
@@ -111,7 +111,7 @@ func TestNotes(t *testing.T) {
 	s.want(200, "PUT /v1/conversations/"+talk.ID.String()+"/status", `{"status":"archived"}`)
 	s.want(201, "POST "+path, `{"text":"also when it is archived"}`)
 
-	// Deleted through its own conversation only, once.
+	// A note can be deleted once, and only through its own conversation.
 	s.want(404, "DELETE /v1/conversations/"+other.ID.String()+"/notes/"+all[0], "")
 	s.want(404, "DELETE "+path+"/no-uuid", "")
 	s.want(204, "DELETE "+path+"/"+strings.ToUpper(all[0]), "")
@@ -120,7 +120,7 @@ func TestNotes(t *testing.T) {
 		t.Errorf("after a deletion: %v", list)
 	}
 
-	// A member writes them in the console, by the same rules.
+	// A member writes notes in the console, by the same rules.
 	member, err := s.app.Access.Member(t.Context(), s.ws, ada.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestNotes(t *testing.T) {
 		t.Errorf("a member's note: %+v, %v", n, err)
 	}
 
-	// Its records and the person go together.
+	// The notes are deleted together with the person.
 	s.want(204, "DELETE /v1/contacts/"+talk.ContactID.String(), "")
 	s.want(404, "GET "+path, "")
 	s.want(404, "POST "+path, `{"text":"x"}`)
@@ -141,8 +141,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestNotesWithoutWrite: who may only read writes and deletes none, and no other
-// workspace finds one.
+// TestNotesWithoutWrite: a key that may only read can neither write nor delete notes.
+// Another workspace finds none of them.
 func TestNotesWithoutWrite(t *testing.T) {
 	s := newDesk(t)
 	talk := s.hear(s.channel, "+12022243441", "Hello").ID.String()
@@ -169,7 +169,7 @@ func TestNotesWithoutWrite(t *testing.T) {
 	}
 }
 
-// TestNotesStay: nothing of a note reaches a provider, whatever else is sent meanwhile.
+// TestNotesStay: no part of a note reaches a provider, whatever else is sent meanwhile.
 func TestNotesStay(t *testing.T) {
 	s, l := newListener(t)
 	const secret = "wants-a-refund"

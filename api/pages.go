@@ -17,15 +17,16 @@ import (
 //go:embed openapi.json
 var openapi []byte
 
-// Description is the API description, as OpenAPI. Its only server is /v1, of the host that
-// has the description.
+// Description is the API description, as OpenAPI. Its only server is /v1 on the host from
+// which the description comes.
 func Description() []byte { return openapi }
 
 // relativeServer is the server in the description.
 var relativeServer = []byte(`{"url": "/v1"}`)
 
-// describe returns the description for the readers of a public URL. Many generators take
-// the server as the address to call, so it is absolute. "" leaves it relative.
+// describe returns the description with the public URL in its server, because many
+// generators take the server as the address to call. If publicURL is "", the server stays
+// relative.
 func describe(publicURL string) []byte {
 	if publicURL == "" {
 		return openapi
@@ -43,8 +44,8 @@ var docs []byte
 //go:embed docs.js
 var docsScript []byte
 
-// What a page may load. No other page may frame it. Swagger UI sets styles on its
-// elements, and has images in its stylesheet.
+// These policies say what a page may load. No other page may show it in a frame. Swagger UI
+// sets styles on its elements, and has images in its stylesheet.
 const (
 	noOthers  = "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	docsMay   = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'" + noOthers
@@ -90,16 +91,16 @@ func (s *Server) pages(publicURL string) {
 	}, fail(inQuery))
 }
 
-// besides are the paths outside of /v1 that clients other than browsers ask for. One that
-// ends in a slash stands for all below it.
+// besides has the paths outside of /v1 that clients other than browsers ask for. A path
+// that ends in a slash stands for all paths below it.
 var besides = []string{"/mcp", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/", "/hooks/"}
 
 // errAstray is the answer to a client of the API that leaves /v1 out of its base URL.
 var errAstray = desk.NotFoundf("no such route: the API is under /v1, as in /v1/contacts; /docs lists its routes")
 
-// astray tells whether a client of the API asks for a path that is not the API's. The
-// console would send it to the sign-in page. A browser may have a Bearer header that is not
-// for parley, from a proxy before it.
+// astray tells whether a client of the API asks for a path that is not the API's. Otherwise
+// the console would send this client to the sign-in page. A browser may also have a Bearer
+// header: it is for a proxy in front of parley, not for parley.
 func astray(r *http.Request) bool {
 	p := r.URL.Path
 	if strings.HasPrefix(p, "/v1/") || p == "/v1" || r.Header["Authorization"] == nil {

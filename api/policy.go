@@ -7,7 +7,7 @@ import (
 	"parley/desk"
 )
 
-// Policy is the JSON of a reply policy; nil is one in which all is off.
+// Policy is the JSON of a reply policy. nil stands for a policy in which everything is off.
 func Policy(p *desk.Policy) []byte { return appendPolicy(nil, p) }
 
 func appendPolicy(b []byte, p *desk.Policy) []byte {
@@ -96,7 +96,7 @@ func readPolicy(in *desk.PolicyInput) func(*decoder) error {
 	}
 }
 
-// optional reads a value that may be null, which is as if it were absent.
+// optional reads a value that may be null. Null counts as absent.
 func optional[T any](d *decoder, into **T, read func() (T, error)) error {
 	null, err := d.null()
 	if null || err != nil {
@@ -217,8 +217,8 @@ func (s *Server) getChannelPolicy(c *call) (answer, error) {
 	return s.policyOf(c, id)
 }
 
-// channel is the id of the path's channel. It returns NotFound for an id that no channel
-// has, the zero id too, which would stand for the workspace.
+// channel returns the id of the channel in the path. It returns NotFound for an id that no
+// channel has. That includes the zero id, which would otherwise stand for the workspace.
 func (c *call) channel() (desk.ID, error) {
 	id := c.id()
 	if c.principal.Settings.Channel(id) == nil {

@@ -10,11 +10,11 @@ import (
 // a SQLite file.
 const overPostgres = "TestPostgres/"
 
-// databases are those of TestPostgres.
+// databases has the databases for TestPostgres.
 var databases *pgtest.Pool
 
-// TestPostgres runs the tests of this package again over PostgreSQL, except those that are
-// the same whatever the store is. Golden files don't tell the stores apart: the answers are
+// TestPostgres runs the tests of this package again over PostgreSQL, except tests that do
+// not depend on the store. Both stores have the same golden files, because the answers have
 // the same bytes.
 func TestPostgres(t *testing.T) {
 	t.Parallel()

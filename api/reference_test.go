@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestLongReference: whoever names a member by 150 KB of different letters gets the answer
-// for a name that nobody has, and as fast. So it is at every place that takes a reference.
+// TestLongReference: a reference of 150 KB of different letters gets the answer for an
+// unknown member, and as fast, wherever a member can be named.
 func TestLongReference(t *testing.T) {
 	s := newDesk(t)
 	talk := s.hear(s.channel, "+12022243441", "Hello").ID.String()

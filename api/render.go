@@ -6,8 +6,8 @@ import (
 	"parley/desk"
 )
 
-// Records are written by hand: every field is present, null when empty, in the order of
-// the specification's tables.
+// The JSON of records is written by hand. Every field is present, and null if it is empty.
+// The order is that of the specification's tables.
 
 func appendArray[T any](b []byte, list []T, one func([]byte, T) []byte) []byte {
 	b = append(b, '[')
@@ -188,7 +188,7 @@ func appendButton(b []byte, v desk.Button) []byte {
 	return append(desk.AppendJSONString(append(b, `,"title":`...), v.Title), '}')
 }
 
-// appendState appends how a conversation stands.
+// appendState appends the state of a conversation.
 func appendState(b []byte, s *desk.State) []byte {
 	b = appendID(append(b, `{"conversation_id":`...), s.Conversation)
 	b = strconv.AppendBool(append(b, `,"window":{"open":`...), s.Window.Open)
@@ -222,7 +222,8 @@ func dataOf[T any](b []byte, v T, one func([]byte, T) []byte) []byte {
 	return append(one(append(b, `{"data":`...), v), '}')
 }
 
-// listOf wraps a page of records; next is the cursor of the page after it, if any.
+// listOf wraps a page of records in the envelope; next is the cursor of the next page, or
+// "".
 func listOf[T any](b []byte, list []T, one func([]byte, T) []byte, next string) []byte {
 	b = appendArray(append(b, `{"data":`...), list, one)
 	if next != "" {

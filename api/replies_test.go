@@ -36,7 +36,7 @@ func (s *server) replyTo(conversation desk.ID, key, body string) reply {
 	return s.send("POST", "/v1/conversations/"+conversation.String()+"/messages", header, body)
 }
 
-// inTx changes what the API can't.
+// inTx runs a transaction of the store, for changes that the API can't make.
 func (s *server) inTx(do func(store.Tx) error) {
 	s.t.Helper()
 	if err := s.store.InTx(s.t.Context(), s.ws, do); err != nil {
@@ -215,7 +215,7 @@ func TestReplyRefused(t *testing.T) {
 	if sent.status != 201 {
 		t.Errorf("the key is not free: %d %s", sent.status, sent.body)
 	}
-	// The stored answer comes before all that is looked up.
+	// The stored answer is returned before anything is looked up.
 	status("closed")(q)
 	s.enable(channel, false)
 	if r := s.replyTo(q.to, "k", `{"text":"Hi"}`); r.status != 201 || !bytes.Equal(r.body, sent.body) {
@@ -233,9 +233,9 @@ func cmpOr(a, b *string) *string {
 	return b
 }
 
-// TestReplyRefusedByProvider: a refusal of the provider's changes nothing but the list of
-// attempts, and the window if that is why; its key is free. If the file is not taken, nothing
-// is stored at all.
+// TestReplyRefusedByProvider: a refusal by the provider changes only the list of attempts,
+// and the window if the refusal is about it. The key is free afterwards. If the provider
+// does not take the file, nothing is stored at all.
 func TestReplyRefusedByProvider(t *testing.T) {
 	s, l := newListener(t)
 	talk := s.hear(s.channel, "+12022243441", "Hello")
@@ -289,8 +289,8 @@ func TestReplyRefusedByProvider(t *testing.T) {
 	}
 }
 
-// TestReplyKeys: replies and template messages share the space of keys, and a key is of one
-// conversation.
+// TestReplyKeys: replies and template messages share the space of keys, and a key belongs
+// to one conversation.
 func TestReplyKeys(t *testing.T) {
 	s := newDesk(t, func(d *app.Deps) { d.Now = time.Now })
 	first, second := s.hear(s.channel, "+12022243441", "Hello"), s.hear(s.channel, "+12022243442", "Hello")
@@ -328,8 +328,8 @@ type listener struct {
 	mu       sync.Mutex
 	sent     []provider.Dispatch
 	uploaded []string
-	refuses  error // each message
-	loses    error // each file
+	refuses  error // if set, the answer to each message
+	loses    error // if set, the answer to each file
 }
 
 func (l *listener) Send(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
@@ -366,7 +366,8 @@ func (l *listener) Identities(number, userID string) []desk.Identity {
 	return list
 }
 
-// newListener is a server by the machine's clock, with a channel whose provider listens.
+// newListener returns a server with the machine's clock, and with a channel whose provider
+// is a listener.
 func newListener(t *testing.T) (*deskServer, *listener) {
 	t.Helper()
 	l := &listener{}
@@ -388,8 +389,9 @@ func (s *deskServer) receive(in provider.InboundMessage) *desk.Conversation {
 	return c
 }
 
-// TestReplyAtTheEnd: what is answered before the window closes was taken, and what is sent
-// after it is refused; on PostgreSQL, by the database's clock.
+// TestReplyAtTheEnd: a reply that is answered before the window closes was accepted. A
+// reply that is sent after it closes is refused. On PostgreSQL, the database's clock
+// decides.
 func TestReplyAtTheEnd(t *testing.T) {
 	s, l := newListener(t)
 	n := *lateReplies
@@ -492,8 +494,9 @@ func TestReplyAddress(t *testing.T) {
 	}
 }
 
-// TestErasureRaces: people are deleted while they write, send files, and are answered, noted
-// and marked. Once all are deleted, no row of any of them is left.
+// TestErasureRaces: people are deleted while they write and send files, while members
+// answer them and write notes, and while messages are marked. Once all are deleted, no row
+// of any of them is left.
 func TestErasureRaces(t *testing.T) {
 	s, _ := newListener(t)
 	shared := s.uploads(s.ws, jpeg+" shared").ID.String()
@@ -555,7 +558,7 @@ func TestErasureRaces(t *testing.T) {
 			s.want(204, "DELETE /v1/contacts/"+id, "")
 		}
 	}
-	// What may still name them, by ids only.
+	// Tables that may still have the ids of these people.
 	keeps := []string{"events", "attempts", "send_answers"}
 	for table, rows := range s.tables() {
 		for _, id := range slices.Concat(people, talks) {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestRoomFirst: an answer that may be large is not made before there is memory for it. All
-// others are answered although all memory of the workspace is taken.
+// other requests are answered even if all memory of the workspace is taken.
 func TestRoomFirst(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -58,8 +58,8 @@ func TestRoomFirst(t *testing.T) {
 	calls.Wait()
 }
 
-// TestUnreadAnswers: a short answer that its client does not read keeps no buffer of a long
-// one. It looks at the heap, so no other test runs beside it.
+// TestUnreadAnswers: a short answer that its client does not read does not keep the buffer
+// of a long one. The test looks at the heap, so no other test runs beside it.
 func TestUnreadAnswers(t *testing.T) {
 	s := newServer(t)
 	var values []string
@@ -110,7 +110,7 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// A stuck answer is one whose client does not read until free is closed.
+// A stuck is an http.ResponseWriter whose client does not read until free is closed.
 type stuck struct {
 	http.ResponseWriter
 	begun, free chan struct{}
@@ -122,9 +122,9 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(b)
 }
 
-// TestWritesTakeTurns: how large the answer to a write is, is only known once it is made,
-// and a short body may bring a long one: all writes of a workspace take turns, but those
-// that wait for somebody else.
+// TestWritesTakeTurns: the size of the answer to a write is only known once the answer is
+// made, and a short body may have a long answer. So all writes of a workspace take turns,
+// except those that wait for somebody else.
 func TestWritesTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -5,8 +5,8 @@ import (
 	"parley/web"
 )
 
-// The most bytes that answers have, for those that can be large. A page of short records
-// has less.
+// The greatest sizes of answers that can be large, in bytes. A page of short records is
+// smaller.
 const (
 	pageOf      = desk.MaxPage + web.Free
 	shortPageOf = 512 << 10

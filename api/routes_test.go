@@ -31,7 +31,7 @@ func fillIn(path, id, key string) string {
 	return strings.NewReplacer("{id}", id, "{key}", key, "{shortcut}", key, "{note_id}", id).Replace(path)
 }
 
-// bodies are valid bodies, by operation, for those that take one.
+// bodies returns a valid body for each operation that takes one.
 func bodies(s *server) map[string]string {
 	return map[string]string{
 		"POST /v1/contacts":           `{"email":"new@example.com"}`,
@@ -85,7 +85,7 @@ func TestEveryErrorTypeHasAStatus(t *testing.T) {
 }
 
 // TestDescriptionNamesEveryErrorType: the schema of errors and the table for people have
-// every type of the wire.
+// every error type that callers get.
 func TestDescriptionNamesEveryErrorType(t *testing.T) {
 	t.Parallel()
 	var described struct {
@@ -121,7 +121,8 @@ func TestDescriptionNamesEveryErrorType(t *testing.T) {
 	}
 }
 
-// TestDescriptionOfAPublicURL: the server is absolute once the operator has said where.
+// TestDescriptionOfAPublicURL: the server in the description is absolute if the operator
+// has set a public URL.
 func TestDescriptionOfAPublicURL(t *testing.T) {
 	t.Parallel()
 	for public, want := range map[string]string{"": "/v1", "https://parley.example.com": "https://parley.example.com/v1"} {
@@ -202,7 +203,7 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 			}
 		}
 		key := s.newKey(s.ws, strings.Join(others, ","))
-		// Bad ids, bodies and queries come after the permission.
+		// Bad ids, bodies and queries are refused after the permission was checked.
 		r := s.as(key, op.Method+" "+fillIn(op.Path, "x", "x")+"?nonsense=1", "no json")
 		if r.status != 403 || errorType(r.body) != "forbidden" || !bytes.Contains(r.body, []byte(op.Permission)) ||
 			!bytes.Contains(r.body, []byte("in the console under Settings, Keys")) {
@@ -211,8 +212,8 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 	}
 }
 
-// TestOtherWorkspace: every endpoint and every id slot answers another workspace's
-// id with the bytes of an unknown one.
+// TestOtherWorkspace: at every place for an id, the answer to another workspace's id has
+// the same bytes as the answer to an unknown id.
 func TestOtherWorkspace(t *testing.T) {
 	s := newDesk(t)
 	mine := s.hear(s.channel, "+12022243441", "Hello")
@@ -247,7 +248,7 @@ func TestOtherWorkspace(t *testing.T) {
 	filled := bodies(s.server)
 	tried := 0
 	for _, op := range operations(t) {
-		if !strings.Contains(op.Path, "{") || op.Method+" "+op.Path == "PUT /v1/snippets/{shortcut}" { // that makes one
+		if !strings.Contains(op.Path, "{") || op.Method+" "+op.Path == "PUT /v1/snippets/{shortcut}" { // this call creates a record
 			continue
 		}
 		tried++
@@ -417,7 +418,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestRateLimitCountsARequestOnce, also when a changed workspace makes it start over.
+// TestRateLimitCountsARequestOnce: a request counts once, even if it starts again because
+// the workspace has changed.
 func TestRateLimitCountsARequestOnce(t *testing.T) {
 	s := newServerWith(t, api.Config{RateLimit: 2})
 	s.want(201, "POST /v1/contacts", `{"external_id":"x"}`)

@@ -43,8 +43,8 @@ func (s *Server) reply(c *call) (answer, error) {
 	})
 }
 
-// sendOnce reads a body and sends what it says. to stands for the path if requests of
-// several paths are sent so.
+// sendOnce reads a body and sends the message in it. to stands for the path, if messages of
+// this kind are sent by requests of several paths.
 func (s *Server) sendOnce(c *call, to string, m sending) (answer, error) {
 	if n := len(c.r.Header[idempotencyKey]); n > 1 {
 		return answer{}, desk.InvalidAt(desk.AtIdempotencyKey, "the header is there %d times; send it once", n)
@@ -59,7 +59,7 @@ func (s *Server) sendOnce(c *call, to string, m sending) (answer, error) {
 	if err != nil && !dry {
 		dry = c.asksDryRun()
 	}
-	if badKey != nil && !dry { // only a dry run needs none
+	if badKey != nil && !dry { // only a dry run needs no key
 		return answer{}, badKey
 	}
 	if c.body == nil {
@@ -99,7 +99,7 @@ func (s *Server) sendOnce(c *call, to string, m sending) (answer, error) {
 	return answer{http.StatusCreated, append(c.out, sent.Body...)}, nil // calls of one key share these bytes
 }
 
-// asksDryRun tells whether a body, of which something may be wrong, asks for a dry run.
+// asksDryRun tells whether the body asks for a dry run, even if something in it is wrong.
 func (c *call) asksDryRun() (dry bool) {
 	err := c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) (err error) {

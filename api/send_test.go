@@ -60,7 +60,7 @@ func (s *server) enable(channel desk.ID, enabled bool) {
 	}
 }
 
-// hours lets servers run for some hours.
+// hours moves the database's counter of hours, as if servers had run for n hours.
 func (s *server) hours(n int) {
 	s.t.Helper()
 	_, hour, err := s.store.Clock(s.t.Context())
@@ -72,7 +72,7 @@ func (s *server) hours(n int) {
 	}
 }
 
-// hear plays a person's message into a channel.
+// hear simulates a message that a person writes to a channel.
 func (s *server) hear(channel desk.ID, from, text string) *desk.Conversation {
 	s.t.Helper()
 	c, err := s.app.ReceiveSimulated(s.t.Context(), s.operator(s.ws), channel, from, "", text)
@@ -84,14 +84,14 @@ func (s *server) hear(channel desk.ID, from, text string) *desk.Conversation {
 
 const outbound = "POST /v1/conversations/outbound"
 
-// outbound sends a message under a key.
+// outbound sends a message with an Idempotency-Key.
 func (s *server) outbound(key, body string) reply {
 	s.t.Helper()
 	return s.send("POST", "/v1/conversations/outbound", http.Header{"Authorization": {"Bearer " + s.key}, "Idempotency-Key": {key}}, body)
 }
 
-// message is a body that the sandbox takes; each change is a "member":value that
-// replaces or adds one, or a "member" alone that drops it.
+// message returns a body that the sandbox accepts. Each change is a "member":value, which
+// replaces or adds a member, or a "member" alone, which removes it.
 func message(changes ...string) string {
 	names := []string{"to", "template", "opt_in_confirmed"}
 	values := map[string]string{
@@ -224,7 +224,7 @@ func (s *server) state() string {
 	return text
 }
 
-// ids are those of a list's records.
+// ids returns the ids of a list's records.
 func ids(t testing.TB, list []byte) (ids []string) {
 	t.Helper()
 	var page struct{ Data []struct{ ID string } }
@@ -266,8 +266,9 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestSendReplays_in_another_country: a number without prefix is another one, or none,
-// once the workspace has moved; the same call still has its answer, and is not sent.
+// TestSendReplays_in_another_country: after the workspace has another country, a number
+// without prefix is another number, or none. The same call still gets its answer, and
+// nothing is sent.
 func TestSendReplays_in_another_country(t *testing.T) {
 	s := newDesk(t)
 	moved := func(country string) {
@@ -312,8 +313,8 @@ func TestSendConflict_names_in_the_order_of_the_request(t *testing.T) {
 	}
 }
 
-// TestSendRefused provokes every refusal. Each leaves nothing behind, and its key
-// takes a corrected call.
+// TestSendRefused provokes every refusal. A refusal stores nothing, and its key can be used
+// for a corrected call.
 func TestSendRefused(t *testing.T) {
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
 	template := func(name, language, variables string) string {
@@ -392,8 +393,8 @@ func TestSendRefused(t *testing.T) {
 	}
 }
 
-// TestSendChecksInOrder starts from a call in which everything is wrong, and mends
-// one thing after the other.
+// TestSendChecksInOrder starts from a call in which everything is wrong, and corrects one
+// thing after the other.
 func TestSendChecksInOrder(t *testing.T) {
 	s := newDesk(t)
 	s.enable(s.channel, false)
@@ -437,7 +438,8 @@ func TestSendChecksInOrder(t *testing.T) {
 		}
 		set(step.mended)
 	}
-	// A stored answer comes before all of them, but not before the shape.
+	// A stored answer is returned before all these checks, but after the check of the body's
+	// form.
 	r := s.outbound("key", message(`"opt_in_confirmed":false`, `"channel_id":"x"`))
 	if r.status != 409 || errorType(r.body) != "idempotency_key_reused" {
 		t.Errorf("%d %s", r.status, r.body)
@@ -485,7 +487,7 @@ func TestSendReplays(t *testing.T) {
 	if r := s.outbound("other key", body); r.status != 201 || r.header.Get("Idempotent-Replayed") != "" || bytes.Equal(r.body, first.body) {
 		t.Errorf("another key: %d %v %s", r.status, r.header, r.body)
 	}
-	// A key belongs to its workspace, and a replay asks for the permission.
+	// A key belongs to its workspace, and a replay also needs the permission.
 	_, foreign := s.workspace("Other", "US")
 	for key, want := range map[string]int{foreign: 404, s.newKey(s.ws, "contacts:read"): 403} {
 		header := http.Header{"Authorization": {"Bearer " + key}, "Idempotency-Key": {"key"}}
@@ -493,8 +495,8 @@ func TestSendReplays(t *testing.T) {
 			t.Errorf("%d %s, want %d", r.status, r.body, want)
 		}
 	}
-	// It lives for 30 days in which a server runs, and the hour that had begun, whatever
-	// the clock says.
+	// A key is kept for 30 days in which a server runs, and for one hour more because the
+	// first hour is not a whole one. The clock does not matter.
 	s.clock.Add((365 * 24 * time.Hour).Milliseconds())
 	s.hours(30 * 24)
 	if r := s.outbound("key", body); r.header.Get("Idempotent-Replayed") != "true" {
@@ -506,7 +508,7 @@ func TestSendReplays(t *testing.T) {
 	}
 }
 
-// A gate is a provider that counts, and holds what it is sent until the gate opens.
+// A gate is a provider that counts messages. It holds each message until the gate opens.
 type gate struct {
 	*sandbox.Sandbox
 	sent   atomic.Int64
@@ -519,7 +521,7 @@ func newGatedDesk(t *testing.T, wait time.Duration) (*deskServer, *gate) {
 		g.Sandbox = d.Providers[desk.SandboxChannel].(*sandbox.Sandbox)
 		d.Providers = map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: g}
 		d.Bounds.Wait = wait
-		d.Bounds.FirstByte = time.Hour // the test's clock is no measure
+		d.Bounds.FirstByte = time.Hour // the test's clock does not show how much time has passed
 	}), g
 }
 
@@ -539,8 +541,8 @@ func (g *gate) reached(t *testing.T) {
 	waitUntil(t, "the provider to be called", func() bool { return g.sent.Load() > 0 })
 }
 
-// TestSendAtOnce: of calls with one key at the same time, one is sent, and all get
-// its answer, be that a refusal.
+// TestSendAtOnce: of several calls with one key at the same time, one is sent. All calls
+// get its answer, even if that is a refusal.
 func TestSendAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		to     string
@@ -581,8 +583,8 @@ func TestSendAtOnce(t *testing.T) {
 	}
 }
 
-// TestSendLost: an outcome that nobody knows keeps the key until a person, or the
-// provider, tells. Meanwhile the same call never sends again.
+// TestSendLost: if the outcome is unknown, the key stays in use until a person, or the
+// provider, reports the outcome. Until then, the same call never sends again.
 func TestSendLost(t *testing.T) {
 	for name, sent := range map[string]bool{"sent": true, "not_sent": false} {
 		t.Run(name, func(t *testing.T) {
@@ -635,7 +637,8 @@ func TestSendLost(t *testing.T) {
 	}
 }
 
-// TestSendInProgress: whoever has waited long enough is told to come again.
+// TestSendInProgress: a call that has waited long enough gets the answer to try again
+// later.
 func TestSendInProgress(t *testing.T) {
 	s, g := newGatedDesk(t, 20*time.Millisecond)
 	var first reply
@@ -654,8 +657,8 @@ func TestSendInProgress(t *testing.T) {
 	}
 }
 
-// TestSendStores looks at what a send leaves: the profile of a new contact only, and
-// the opt-in on the message.
+// TestSendStores checks what a send stores: the profile, only for a new contact, and the
+// opt-in on the message.
 func TestSendStores(t *testing.T) {
 	s := newDesk(t)
 	s.want(201, "POST /v1/attributes", `{"key":"score","type":"number"}`)
@@ -689,7 +692,7 @@ func TestSendStores(t *testing.T) {
 	}
 }
 
-// TestSendRevoked: a replay, too, asks for a valid key.
+// TestSendRevoked: a replay also needs a valid key.
 func TestSendRevoked(t *testing.T) {
 	s := newDesk(t)
 	key := s.newKey(s.ws, "all")

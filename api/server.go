@@ -78,8 +78,8 @@ type call struct {
 	principal desk.Principal
 	out       []byte       // empty, with capacity for an answer
 	large     *[]byte      // the buffer that lend took
-	outer     *outer       // the assistant's call that it is a part of, if it is
-	turns     bool         // it is a write that counts as one
+	outer     *outer       // the assistant's call that it is a part of; nil: none
+	turns     bool         // it is a write, and takes a turn: see web.Response.Turn
 	body      []byte       // after it was read
 	unread    error        // why it could not be read; then the request can't be tried twice
 	counted   bool         // whether the key's rate limit has counted it
@@ -88,7 +88,7 @@ type call struct {
 	stream    func() error // sends the answer, if that is a stream
 }
 
-// An answer is a status and a JSON body; 204 has none.
+// An answer is a status and a JSON body. An answer with the status 204 has no body.
 type answer struct {
 	status int
 	body   []byte
@@ -185,9 +185,9 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 			return a, nil
 		}
 	}
-	// A client that has closed its side ends the request's context, but may still read
-	// the answer. One read of a key is too cheap to answer such a client that the
-	// database is away.
+	// A client that has closed its side ends the request's context, but may still read the
+	// answer. So the key is read without this context: the read is cheap, and the client must
+	// not get the answer that the database is away.
 	p, unauthorized := s.app.Access.Authenticate(context.WithoutCancel(c.r.Context()), key)
 	if unauthorized != nil {
 		return answer{}, unauthorized
@@ -197,8 +197,8 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 		return a, err
 	}
 	if a, err = s.admit(rt, c); desk.IsType(err, desk.NotFound) {
-		// Perhaps its workspace was deleted meanwhile. Then the answer is the one to any key
-		// that is gone.
+		// Perhaps the key's workspace was deleted meanwhile. Then the answer is the same as for
+		// any key that no longer exists.
 		if _, gone := s.app.Access.Authenticate(context.WithoutCancel(c.r.Context()), key); desk.IsType(gone, desk.Unauthorized) {
 			return answer{}, gone
 		}
@@ -229,7 +229,7 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 			c.out = c.lend()
 		}
 	}
-	if c.turns && c.r.Method == http.MethodDelete { // the others take their turn once the body is read
+	if c.turns && c.r.Method == http.MethodDelete { // other methods take their turn after the body was read
 		if err = c.w.Turn(c.principal.Workspace(), 1); err != nil {
 			return a, err
 		}
@@ -237,8 +237,8 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 	return rt.do(c)
 }
 
-// ownTurns are the writes that do not count as one of those under way: a batch counts as
-// several, and the others, whose answers are short, wait for somebody else.
+// ownTurns has the writes that do not take one turn. A batch counts as several writes. The
+// others have short answers and wait for somebody else.
 var ownTurns = map[string]bool{
 	batchRoute: true, "POST /v1/conversations/outbound": true, "POST /v1/conversations/{id}/messages": true,
 	"POST /v1/media": true, "POST /v1/webhooks/{id}/ping": true,
@@ -293,8 +293,8 @@ func (c *call) lend() []byte {
 	return *c.large
 }
 
-// giveBack keeps the buffer that was lent, if one was, for the next long answer: as large
-// as this answer has made it.
+// giveBack keeps the lent buffer, if there is one, for the next long answer. This answer
+// may have made the buffer larger.
 func (c *call) giveBack(body []byte) {
 	if c.large == nil {
 		return
@@ -306,9 +306,9 @@ func (c *call) giveBack(body []byte) {
 	c.out, c.large = nil, nil
 }
 
-// fitted moves a body that is much shorter than the buffer that was lent to a short one, and
-// gives the lent one back: only the body's size is reserved, and a client that does not read
-// keeps the buffer for as long.
+// fitted copies a body to a short buffer if it is much shorter than the lent buffer, and
+// gives the lent one back. Memory is reserved only for the body's size, and a client that
+// does not read would keep the lent buffer for a long time.
 func (c *call) fitted(body, short []byte) []byte {
 	if c.large == nil || c.outer != nil || max(cap(body), cap(*c.large)) <= max(maxKept, 2*len(body)) {
 		return body
@@ -325,7 +325,8 @@ var largeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func reply(w *web.Response, a answer) { w.Reply(a.status, web.JSON, a.body) }
 
-// fail answers an error as JSON; in says where the request was read from.
+// fail returns a web.Fail that answers an error as JSON. in says where the request was read
+// from.
 func fail(in input) web.Fail {
 	return func(w *web.Response, e *desk.Error) {
 		errorHeaders(w.Header(), e)
@@ -336,8 +337,8 @@ func fail(in input) web.Fail {
 // unknown answers a path or method under /v1 without a route.
 func (s *Server) unknown(c *call) (answer, error) { return answer{}, s.web.NoRoute(c.w, c.r) }
 
-// id is the path's {id}; a text that is no UUID becomes the zero id, which no record
-// has.
+// id returns the {id} in the path. A text that is not a UUID becomes the zero id, which no
+// record has.
 func (c *call) id() desk.ID {
 	id, _ := desk.ParseID(c.r.PathValue("id"))
 	return id

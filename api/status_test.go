@@ -7,8 +7,8 @@ import (
 	"parley/desk"
 )
 
-// detailsOf says how the details of each error type are answered: "" for a type that
-// has none.
+// detailsOf has the details with which each error type is answered: "" for a type that has
+// none.
 var detailsOf = map[desk.ErrorType][]struct {
 	details any
 	want    string

@@ -13,8 +13,9 @@ import (
 	"parley/provider"
 )
 
-// TestTalk holds answers about how conversations stand to golden files. {first} is a
-// conversation in which a person wrote twice, and {second} one in which somebody answered.
+// TestTalk compares answers about the state of conversations with golden files. {first} is
+// a conversation in which a person wrote twice, and {second} one in which somebody
+// answered.
 func TestTalk(t *testing.T) {
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
 	for _, tc := range []struct {
@@ -97,8 +98,8 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// TestReply holds the answers to replies to golden files. {first} is a conversation in which
-// a person wrote {hello} just now, {old} one in which somebody wrote two days ago.
+// TestReply compares the answers to replies with golden files. {first} is a conversation in
+// which a person wrote {hello} just now, {old} one in which somebody wrote two days ago.
 func TestReply(t *testing.T) {
 	buttons := func(list string) string { return `{"text":"Hi","buttons":` + list + `}` }
 	for _, tc := range []struct {
@@ -139,7 +140,7 @@ func TestReply(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			clock := new(atomic.Int64) // the window is checked by the store's, too
+			clock := new(atomic.Int64) // the window is also checked by the store's clock
 			s := newServerOn(t, openStore(t, func() time.Time { return time.UnixMilli(clock.Load()) }), clock, api.Config{})
 			channel := s.addChannel("100")
 			hear := func(from string, at desk.Time) *desk.Conversation {

@@ -28,8 +28,8 @@ func (s *Server) listTemplates(c *call) (answer, error) {
 	return answer{http.StatusOK, s.forms.of(&list, all).fill(c, &list)}, nil
 }
 
-// templateQuery reads the query of GET /templates. all includes templates that can't be
-// sent.
+// templateQuery reads the query of GET /templates. all tells whether the list includes
+// templates that can't be sent.
 func templateQuery(rawQuery, country string) (q app.TemplateQuery, all bool, err error) {
 	values, err := query(rawQuery, "channel_id", "status", "agent", "contact_id", "phone", "contact_name")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"parley/desk"
 )
 
-// TestTemplates holds answers to golden files. {ada} is a contact with a name and a
+// TestTemplates compares answers with golden files. {ada} is a contact with a name and a
 // phone, {nameless} one without a name.
 func TestTemplates(t *testing.T) {
 	const unknown = "0196f2a0-0000-7000-8000-000000000000"
@@ -67,7 +67,7 @@ func TestTemplates(t *testing.T) {
 			fill := strings.NewReplacer("{channel}", s.channel.String(), "{CHANNEL}", strings.ToUpper(s.channel.String()), "{empty}", empty.String(), "{member}", s.members[0].ID.String(),
 				"{ada}", contact(t, s.want(201, "POST /v1/contacts", `{"phone":"+12022243441","name":"Augusta Ada  Lovelace"}`)).ID,
 				"{nameless}", contact(t, s.want(201, "POST /v1/contacts", `{"phone":"+12022243442"}`)).ID)
-			for range 2 { // made, and remembered
+			for range 2 { // first made, then from memory
 				r := s.do("GET /v1/templates"+fill.Replace(tc.query), "")
 				if r.status != tc.status {
 					t.Errorf("status = %d, want %d", r.status, tc.status)
@@ -123,7 +123,7 @@ func TestTemplatesChannel(t *testing.T) {
 	s.want(200, "GET /v1/templates?channel_id="+first.String(), "")
 }
 
-// TestTemplatesChange: what is remembered of the answers is never stale.
+// TestTemplatesChange: an answer that is made from remembered parts is never out of date.
 func TestTemplatesChange(t *testing.T) {
 	s := newDesk(t)
 	count := func(text, query string) int {
@@ -158,8 +158,8 @@ func TestTemplatesChange(t *testing.T) {
 	}
 }
 
-// TestTemplatesAtOnce: requests at the same time share what is remembered, and
-// neither values nor buffers, be the answers small or large.
+// TestTemplatesAtOnce: requests at the same time share the remembered parts of answers,
+// small and large. They share neither values nor buffers.
 func TestTemplatesAtOnce(t *testing.T) {
 	s := newDesk(t)
 	for _, more := range []int{0, 100} {

@@ -141,7 +141,7 @@ func (s *Server) rotateWebhook(c *call) (answer, error) {
 // else in the body is wrong.
 func (c *call) webhookEdit(secret **string) (edit desk.WebhookEdit, err error) {
 	known := []string{"url", "types", "enabled"}
-	var types []string // that the webhook then has, as far as the body says
+	var types []string // the types that the webhook will have; nil if the body does not say
 	if secret != nil {
 		known, types = append(known, "secret"), deliver.AllTypes
 	}
@@ -188,7 +188,7 @@ func (c *call) webhookEdit(secret **string) (edit desk.WebhookEdit, err error) {
 	return edit, wrong
 }
 
-// pointer is a value that was read.
+// pointer reads a value and returns a pointer to it.
 func pointer[T any](read func() (T, error)) (*T, error) {
 	v, err := read()
 	return &v, err

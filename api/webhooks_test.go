@@ -46,7 +46,7 @@ func addWebhook(t *testing.T, s *server, key, body string) string {
 	return webhookOf(t, r.body).ID
 }
 
-// TestWebhooks: the life of a webhook, in its record and in the feed.
+// TestWebhooks: the life of a webhook, as its record and the feed show it.
 func TestWebhooks(t *testing.T) {
 	s := newServer(t)
 	if body := s.want(200, "GET /v1/webhooks", ""); string(body) != `{"data":[]}` {
@@ -118,7 +118,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhookRefused: what is refused, with the place and the reason.
+// TestWebhookRefused: a refusal names the place and the reason.
 func TestWebhookRefused(t *testing.T) {
 	s := newServerWith(t, api.Config{}, func(d *app.Deps) { d.AddressRefused = netip.Addr.IsPrivate })
 	first := addWebhook(t, s, s.key, `{"url":"https://example.com/0"}`)
@@ -185,8 +185,8 @@ func TestWebhookRefused(t *testing.T) {
 	s.want(201, add, `{"url":"https://example.com/0"}`)
 }
 
-// TestWebhookPermissions: who directs events to an endpoint needs what reading them
-// needs, before and after the change.
+// TestWebhookPermissions: a caller who sets the endpoint for events needs the permissions
+// to read these events: the events before the change, and those after it.
 func TestWebhookPermissions(t *testing.T) {
 	s := newServer(t)
 	without := func(lacking ...desk.Permission) string {
@@ -215,7 +215,7 @@ func TestWebhookPermissions(t *testing.T) {
 				one = string(e)
 			}
 		}
-		for _, body := range []string{ // each is wrong in another way, but the first
+		for _, body := range []string{ // the first is right; each of the others is wrong in another way
 			`{"url":"https://example.com/new"}`, `{}`, `{"url":"http://10.0.0.1"}`, `{"url":"https://example.com/all"}`, `{"url":"https://example.com/new","nothing":1}`,
 			`{"enabled":null,"url":5,"types":["key.*","` + one + `"]}`, `{"url":"https://example.com/new","types":["` + one + `"],"secret":"x"}`,
 		} {
@@ -238,7 +238,7 @@ func TestWebhookPermissions(t *testing.T) {
 			}
 		}
 	}
-	// Without any of them, an endpoint of types that need nothing can be changed.
+	// A key without these permissions can change an endpoint whose types need none.
 	narrow := without(needed[1:]...)
 	for call, status := range map[string]int{
 		"PATCH /v1/webhooks/" + keys: 200, "POST /v1/webhooks/" + keys + "/rotate": 200,

@@ -33,7 +33,8 @@ func place(at string, in input) string {
 	return at
 }
 
-// advice words what a caller of the API, or the operator, can do.
+// advice has the words for each kind of advice: what a caller of the API, or the operator,
+// can do.
 var advice = map[desk.AdviceKind]string{
 	desk.SeeDetails:       "see details",
 	desk.SeeFirstDetails:  "see details, which name %s",

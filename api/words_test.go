@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMessagesSayWhatToDo: a caller who made a small mistake is told which, and how to go
-// on.
+// TestMessagesSayWhatToDo: after a small mistake, the message tells the caller which
+// mistake it was, and what to do.
 func TestMessagesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -28,7 +28,8 @@ func WriteNew(path string, content []byte) error { return write(path, content, o
 // Replace is like WriteNew, but replaces an existing file.
 func Replace(path string, content []byte) error { return write(path, content, os.Rename) }
 
-// write writes a temporary file beside path, and place then renames it.
+// write writes a temporary file beside path. The function place then gives the file its
+// name.
 func write(path string, content []byte, place func(from, to string) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// A Secret is an installation's secret key. Values that it signs or encrypts need the
-// same key to be read, so an installation always keeps its first key.
+// A Secret is an installation's secret key. Values that were signed or encrypted with it
+// can only be read with the same key, so an installation always keeps its first key.
 type Secret [32]byte
 
 var errSecret = errors.New("the secret key must be 32 bytes, written as 64 hexadecimal digits or in base64; openssl rand -hex 32 makes one")

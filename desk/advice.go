@@ -2,16 +2,16 @@ package desk
 
 import "strings"
 
-// An AdviceKind says what to do about an error. The edges put it into words: the API
-// names its calls, the command line its commands.
+// An AdviceKind says what to do about an error. Each interface of parley has its own words
+// for it: the API names its calls, the command line its commands.
 type AdviceKind uint8
 
 // The kinds of advice. The comment of a kind names its argument, if it has one. Stored
 // refusals hold the number of their kind, so new kinds go last.
 const (
 	NoAdvice        AdviceKind = iota
-	SeeDetails                 // all are named there
-	SeeFirstDetails            // which of them are named there, such as "the first 100 of 500"
+	SeeDetails                 // no argument: the details contain all entries
+	SeeFirstDetails            // the entries that the details contain, such as "the first 100 of 500"
 	ListMembers
 	ListChannels
 	ListTemplates
@@ -35,10 +35,10 @@ const (
 	StoreAppSecret // the channel's id
 	ListWebhooks
 	RemoveWebhook
-	AllowAddress  // of a webhook: the operator may
+	AllowAddress  // no argument: the operator can allow a webhook's address
 	EnableWebhook // the webhook's id
 
-	EndOfAdvice // not an advice: a test checks that each edge has words for all kinds before it
+	EndOfAdvice // not a kind: a test checks that each interface has words for every kind above
 )
 
 // Advice is a kind of advice with its arguments, one a line.
@@ -47,7 +47,7 @@ type Advice struct {
 	Arg  string
 }
 
-// Worded returns an edge's words for the advice, "" for none.
+// Worded returns the words that an interface has for the advice; "" if there is no advice.
 func (a Advice) Worded(words map[AdviceKind]string) string {
 	text := words[a.Kind]
 	for arg := range strings.SplitSeq(a.Arg, "\n") {

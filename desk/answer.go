@@ -14,7 +14,8 @@ type Load struct {
 // count as equally loaded, and take turns.
 const maxLoad = 1000
 
-// Counted is up to how many open conversations of each member are counted for a choice.
+// Counted returns the number up to which the open conversations of each member are counted
+// for a choice.
 func (a *Assign) Counted() int {
 	switch {
 	case a.MaxOpen > 0:
@@ -25,7 +26,7 @@ func (a *Assign) Counted() int {
 	return 0
 }
 
-// Here returns those of the listed members who are available, in their order.
+// Here returns the listed members who are available, in the order of the list.
 func (a *Assign) Here(s *Settings) []ID {
 	var here []ID
 	if a != nil && a.Mode != AssignNone {
@@ -39,7 +40,8 @@ func (a *Assign) Here(s *Settings) []ID {
 }
 
 // Choose returns the member who gets the next conversation, or false if no member is
-// eligible: listed, available, and below the limit. loads are of the workspace's members.
+// eligible: listed, available, and below the limit. loads has the data of the workspace's
+// members.
 func (a *Assign) Choose(loads map[ID]Load) (ID, bool) {
 	if a == nil || a.Mode == AssignNone {
 		return ID{}, false
@@ -76,18 +78,18 @@ type Arrival struct {
 	Known    bool // the message was stored before
 	Reaction bool
 	Held     bool // an owner or a member holds the conversation
-	Absent   bool // the conversation is assigned to the contact's owner, because of the ownership, and the owner is away
+	Absent   bool // see Conversation.Absent
 	Open     bool // the message came within the hours
 }
 
-// Receives tells whether the owner of a contact gets a new conversation that comes in under
+// Receives tells whether a contact's owner gets a new conversation of the contact under
 // this policy. Under the nil Policy, every owner does.
 func (p *Policy) Receives(owner *Member) bool {
 	return p == nil || p.OwnerAway != OwnerPool || owner == nil || !owner.Away
 }
 
-// Absent tells whether the conversation was assigned to its contact's owner because of the
-// ownership, and the owner is away.
+// Absent tells whether the conversation was assigned to a member because the member owns
+// the contact, and this owner is away.
 func (c *Conversation) Absent(contact *Contact) bool {
 	owner := contact.Owner
 	return owner != nil && c.AssignedVia == ViaOwner && c.AssignedMember == owner.ID && owner.Away
@@ -96,7 +98,7 @@ func (c *Conversation) Absent(contact *Contact) bool {
 // Free tells whether the policy looks for a member to assign the conversation to.
 func (m Arrival) Free() bool { return !m.Known && !m.Reaction && !m.Held && m.Open }
 
-// An AutoKind is a kind of automatic reply; "" is none.
+// An AutoKind is a kind of automatic reply; "" means that there is no reply.
 type AutoKind string
 
 // The kinds.
@@ -108,7 +110,7 @@ const (
 // A Decision is the policy's action on a message.
 type Decision struct {
 	Assign bool     // assign the conversation to the chosen member
-	Reply  AutoKind // unless a Silence forbids it
+	Reply  AutoKind // the automatic reply to send, unless a Silence forbids it
 }
 
 // Answer is the table of the reply policy: it returns the decision on a message. chosen
@@ -134,7 +136,7 @@ func (p *Policy) Answer(m Arrival, chosen bool) Decision {
 	return Decision{Reply: AutoQueued}
 }
 
-// Text is the text of a kind of automatic reply, "" for none.
+// Text returns the text of a kind of automatic reply; "" if there is none.
 func (p *Policy) Text(kind AutoKind) string {
 	switch {
 	case p == nil || p.AutoReply == nil:
@@ -181,14 +183,15 @@ func (j *AutoReplyJob) Again(now Time) bool {
 // Late tells whether it is too late for the reply.
 func (j *AutoReplyJob) Late(now Time) bool { return !near(now, j.DecidedAt, autoReplyAge+1) }
 
-// near tells whether two times are less than most apart, whichever is later. A time stored
-// while the clock was far ahead must not stop replies until that time comes.
+// near tells whether two times, in any order, differ by less than the limit most. A time
+// that was stored while the clock was far ahead must not stop replies until that time
+// comes.
 func near(a, b, most Time) bool { return a-b < most && b-a < most }
 
 // Limits of automatic replies.
 const (
 	autoReplyAge   = Time(10 * 60 * 1000) // an older message gets no automatic reply
-	afterReply     = Time(15 * 60 * 1000) // for so long after a person's reply, none is sent
+	afterReply     = Time(15 * 60 * 1000) // no automatic reply is sent for this time after a person's reply
 	maxAutoReplies = 3                    // in a row, without a person's reply between them
 	hour           = Time(60 * 60 * 1000)
 )
@@ -200,7 +203,7 @@ type Moment struct {
 	Text        string
 	Unsupported bool
 	OptedOut    bool
-	Unusable    bool // the channel is disabled or blocked, for replies too
+	Unusable    bool // the channel is disabled, or is blocked also for replies
 	Window      Window
 }
 
@@ -209,7 +212,7 @@ func (w *Window) JustReplied(now Time) bool {
 	return w.RepliedAt > 0 && near(now, w.RepliedAt, afterReply)
 }
 
-// A Silence says why there is no automatic reply; "" if there is one.
+// A Silence is the reason why no automatic reply is sent; "" if one is sent.
 type Silence string
 
 // The causes, in the order in which they are checked.
@@ -226,7 +229,7 @@ const (
 	SilentInARow      Silence = "in_a_row"
 )
 
-// Silent says why an automatic reply of a kind is not sent; "" if it is.
+// Silent returns the reason why an automatic reply of a kind is not sent; "" if it is sent.
 func (p *Policy) Silent(kind AutoKind, m Moment) Silence {
 	switch {
 	case p.Text(kind) == "":

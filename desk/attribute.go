@@ -36,7 +36,7 @@ func (t AttributeType) hasOptions() bool { return t == SelectAttribute || t == M
 
 // Limits of attributes (contract §3 and §4). Characters are Unicode code points.
 const (
-	MaxAttributes           = 300     // of a workspace, archived ones included
+	MaxAttributes           = 300     // of a workspace, including archived attributes
 	MaxAttributesJSON       = 4 << 20 // bytes of an answer with all of them
 	MaxAttributeKey         = 64      // bytes
 	MaxAttributeLabel       = 140
@@ -304,7 +304,7 @@ func (a *Attribute) Canonical(v Value) (json, reason string) {
 // emptyClears is the advice for an empty string.
 const emptyClears = "empty; send null to clear"
 
-// got quotes a refused value, shortened.
+// got returns a refused value as messages show it: quoted and shortened.
 func (v Value) got(a *Attribute) string {
 	switch v.Kind {
 	case StringValue:
@@ -321,7 +321,7 @@ func (v Value) got(a *Attribute) string {
 	return ""
 }
 
-// maxQuoted is how many characters of a sent value a message quotes.
+// maxQuoted is the number of characters that a message quotes of a sent value.
 const maxQuoted = 60
 
 // Quote quotes a sent text for a message.
@@ -428,10 +428,10 @@ func (a *Attribute) canonicalList(v Value) (json, reason string) {
 	return string(append(b, ']')), ""
 }
 
-// maxReason is how many characters of options a reason contains (contract §3).
+// maxReason is the greatest number of characters of options in a reason (contract §3).
 const maxReason = 1000
 
-// reason adds the attribute's options to the start of a reason.
+// reason returns a reason: its start, and the attribute's options.
 func (a *Attribute) reason(start string) string {
 	b := []byte(start)
 	room := maxReason

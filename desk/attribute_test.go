@@ -543,7 +543,8 @@ func BenchmarkCanonical(b *testing.B) {
 	}
 }
 
-// TestReasonNamesOptions: as many as fit into 1,000 characters, and how many more.
+// TestReasonNamesOptions: a reason names as many options as fit into 1,000 characters, and
+// says how many more there are.
 func TestReasonNamesOptions(t *testing.T) {
 	t.Parallel()
 	option := func(r string, i, n int) string { return strings.Repeat(r, n-3) + fmt.Sprintf("%03d", i) }

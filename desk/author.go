@@ -10,15 +10,16 @@ const (
 	AuthorRule   AuthorType = "rule" // an automatic reply
 )
 
-// An Author is who wrote an outbound message, with the name of that time. A rule has no id,
-// and is named away or queued. Authors stored by an earlier release have the name "".
+// An Author says who wrote an outbound message, with the name that the author had then. A
+// rule has no id, and its name is away or queued. Authors stored by an earlier release have
+// the name "".
 type Author struct {
 	Type AuthorType `json:"type"`
 	ID   ID         `json:"id,omitzero"`
 	Name string     `json:"name"`
 }
 
-// IsZero tells whether there is no author.
+// IsZero tells whether the Author is zero, so that there is no author.
 func (a Author) IsZero() bool { return a.Type == "" }
 
 // AuthorOf returns the author for a key or a member, and zero for other actors.

@@ -1,10 +1,10 @@
 package desk
 
-// MaxOperations is how many operations one batch may hold (spec, Limits).
+// MaxOperations is the greatest number of operations in one batch (spec, Limits).
 const MaxOperations = 1000
 
-// CheckBatch refuses a batch of n operations that is empty or too long, and says
-// how many requests a longer one takes.
+// CheckBatch refuses a batch of n operations if it is empty or too long. For a batch that
+// is too long, the error says how many requests are needed.
 func CheckBatch(n int) error {
 	switch {
 	case n == 0:

@@ -6,8 +6,8 @@ import (
 )
 
 // Blank tells whether the text has only white space and invisible characters, such as
-// U+200B. In a text with visible characters, invisible ones are kept, because they may
-// matter: U+200D joins emoji.
+// U+200B. If a text has visible characters, its invisible characters are kept, because they
+// may matter: U+200D joins emoji.
 func Blank(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unseen(r) }) < 0
 }

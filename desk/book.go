@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A Book holds all contacts that a group of operations can change: those that they
-// name, and those that hold an identity they claim. The store loads it, Apply changes
-// it, and the store flushes the changes. A Book is used once, by one goroutine.
+// A Book holds all contacts that a group of operations can change: the contacts that they
+// name, and the contacts that hold an identity of the operations. The store loads it, Apply
+// changes it, and the store flushes the changes. A Book is used once, by one goroutine.
 type Book struct {
 	settings *Settings
 	entries  map[ID]*Entry
@@ -46,24 +46,24 @@ func (b *Book) Load(c *Contact) {
 	}
 }
 
-// MaxBookBytes is how many bytes of contacts a Book loads. The contacts of one
-// operation may exceed it.
+// MaxBookBytes is the greatest size of the contacts that a Book loads, in bytes. The
+// contacts of one operation may exceed it.
 const MaxBookBytes = 8 << 20
 
 // Full tells whether the loaded contacts exceed MaxBookBytes, so that the operations
 // must be processed in parts.
 func (b *Book) Full() bool { return b.Over(MaxBookBytes) }
 
-// Over tells whether the loaded contacts have more than most bytes.
+// Over tells whether the loaded contacts have more bytes than the limit most.
 func (b *Book) Over(most int) bool { return b.bytes > most }
 
-// End tells the store that no operation follows those of this Book.
+// End tells the store that this Book has the last operations: no other operation follows.
 func (b *Book) End() { b.ended = true }
 
 // Ended tells whether End was called.
 func (b *Book) Ended() bool { return b.ended }
 
-// Len is how many contacts the Book has loaded.
+// Len returns the number of contacts that the Book has loaded.
 func (b *Book) Len() int { return len(b.entries) }
 
 // Changed lists the changed entries, in the order of their first change. If a contact
@@ -97,8 +97,8 @@ func (b *Book) Apply(op *Op, actor Actor, now Time, newID func() ID) (Outcome, e
 	panic("desk: an operation of no kind")
 }
 
-// Stored returns an outcome as a dry run answers it: with stored ids and times only. A
-// contact that exists only in the Book gets none (contract-data §1).
+// Stored returns an outcome for the answer to a dry run. It keeps only ids and times that
+// are stored. A contact that exists only in the Book has neither (contract-data §1).
 func (b *Book) Stored(o Outcome) Outcome {
 	e := b.entries[o.ID]
 	if e == nil {
@@ -246,7 +246,8 @@ func (b *Book) removeIdentity(op *Op, actor Actor, now Time) (Outcome, error) {
 	return Outcome{StatusUpdated, c.ID, &c}, nil
 }
 
-// meaning resolves the owner and then the attributes of a write.
+// meaning returns the owner and the attribute values that a write stands for. It resolves
+// the owner first.
 func (b *Book) meaning(w *ContactWrite) (*Member, []attributeValue, error) {
 	var owner *Member
 	if w.Owner.Has() {
@@ -311,8 +312,8 @@ func (b *Book) Holder(i Identity) (*Contact, error) {
 	return held, nil
 }
 
-// holder is like Holder, but returns ambiguous instead of an error: several contacts share
-// the identity and none has this spelling.
+// holder is like Holder, without an error. Instead, ambiguous tells whether several
+// contacts share the identity and none of them has this spelling.
 func (b *Book) holder(i Identity) (held *Contact, ambiguous bool) {
 	claim := i.Claim()
 	id, ok := b.holders[claim]
@@ -331,8 +332,8 @@ func (b *Book) holder(i Identity) (held *Contact, ambiguous bool) {
 	return nil, true
 }
 
-// Holding returns all contacts that hold one of the identities in any spelling, by id, so
-// the oldest is first.
+// Holding returns all contacts that hold one of the identities in any spelling. They are
+// sorted by id, so the oldest is first.
 func (b *Book) Holding(list []Identity) (found []*Contact) {
 	for _, i := range list {
 		claim := i.Claim()
@@ -363,8 +364,8 @@ func (b *Book) Free(i Identity) bool {
 	return !held
 }
 
-// conflict lists the sent identities that a contact other than except holds, in the
-// order sent.
+// conflict returns an error with the sent identities that another contact holds, in the
+// order in which they were sent. The contact except is not another contact.
 func (b *Book) conflict(sent []Identity, except *Contact) error {
 	held := details[Identity]{room: b.room}
 	var known []Identity // each once, in any spelling
@@ -397,9 +398,9 @@ func (b *Book) write(status Status, current *Contact, w *ContactWrite, owner *Me
 }
 
 // keepSpelling leaves the phone out of a write if the contact has held it in exactly this
-// spelling since the first release, and other contacts share the number. Written in
-// today's form, no request would find the contact any more (contract §3, Shared from
-// before).
+// spelling since the first release, and other contacts share the number. If the phone were
+// stored in today's form, no request could find the contact any more (contract §3, Shared
+// from before).
 func (b *Book) keepSpelling(current *Contact, w *ContactWrite) *ContactWrite {
 	if len(b.sharers) == 0 || !w.Phone.Has() {
 		return w
@@ -438,7 +439,7 @@ func (b *Book) put(e *Entry, c *Contact, event Event) {
 	b.events = append(b.events, event)
 }
 
-// hold notes the claims of an entry's contact.
+// hold records which claims the contact of an entry has.
 func (b *Book) hold(c *Contact) {
 	claims := c.Claims()
 	b.entries[c.ID].held = claims
@@ -473,9 +474,9 @@ func sameIdentities(a, b *Contact) bool {
 	return a.ExternalID == b.ExternalID && a.Email == b.Email && a.Phone == b.Phone && slices.Equal(a.Further, b.Further)
 }
 
-// Claims returns how flushing the entry changes the workspace's claims: those that the
-// contact gives up and those that it gets. The store deletes the released claims of all
-// entries first, because another contact of the group may have taken them.
+// Claims returns how the workspace's claims change when the entry is flushed: the claims
+// that the contact gives up, and those that it gets. The store deletes the released claims
+// of all entries first, because another contact of the group may have taken them.
 func (e *Entry) Claims() (released, taken []Claim) {
 	switch {
 	case e.Stored == nil && e.Now == nil:
@@ -491,7 +492,7 @@ func (e *Entry) Claims() (released, taken []Claim) {
 	return without(before, after), without(after, before)
 }
 
-// without returns the claims of list that are not among others.
+// without returns the claims of list that the other list does not have.
 func without(list, others []Claim) (rest []Claim) {
 	known := make(map[Claim]bool, len(others))
 	for _, i := range others {

@@ -33,7 +33,7 @@ func (s *shelf) clone() *shelf {
 	return &shelf{maps.Clone(s.rows), maps.Clone(s.claims), slices.Clone(s.events), s.made}
 }
 
-// open loads a Book with what ops can touch.
+// open returns a Book with the contacts that ops can change.
 func (s *shelf) open(ops ...*desk.Op) *desk.Book {
 	var named []desk.ID
 	for _, op := range ops {
@@ -53,7 +53,8 @@ func (s *shelf) open(ops ...*desk.Op) *desk.Book {
 	return b
 }
 
-// stored is a contact as it comes back from a store: equal, and sharing nothing.
+// stored returns a contact as it comes back from a store: it is equal, and shares no
+// memory.
 func stored(c *desk.Contact) *desk.Contact {
 	fresh := *c
 	fresh.Attributes = desk.StoredAttributes(c.Attributes.JSON())
@@ -120,7 +121,7 @@ func (s *shelf) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// The pool from which operations are drawn: so few values that conflicts abound.
+// The values of which operations are made. There are so few that conflicts are frequent.
 var (
 	emails = []string{"a@x.example", "A@X.example", "b@x.example", "c@x.example"}
 	digits = []string{"905321111111", "905322222222", "905323333333"}
@@ -146,8 +147,8 @@ var (
 	}
 )
 
-// below draws a number from 0 to n-1, each as likely as another. rapid's own
-// numbers and samples prefer the first ones, and then little happens.
+// below draws a number from 0 to n-1; all are equally likely. rapid's own numbers and
+// samples prefer the first ones, and then few contacts change.
 func below(t *rapid.T, n int) int {
 	v := 0
 	for range 10 {
@@ -280,15 +281,15 @@ func (s step) String() string {
 	return fmt.Sprintf("%s owner=%v find=%v sent=%v remove=%v", text, s.op.Owner, s.op.Find, s.op.Write.Sent, s.op.Remove)
 }
 
-// GoString is what rapid prints of what it drew.
+// GoString returns the text that rapid prints for a step that it drew.
 func (s step) GoString() string { return s.String() }
 
 var anySteps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	return step{anyOp(t), 100 + desk.Time(below(t, 100))}
 }), 4, 30)
 
-// anyShelf is a shelf with a few contacts, from id 1 on; each has a value of the
-// archived attribute.
+// anyShelf returns a shelf with a few contacts, whose ids begin with 1. Each has a value of
+// the archived attribute.
 func anyShelf(t *rapid.T) *shelf {
 	s := newShelf()
 	for _, first := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step { return step{anyUpsert(t), 150} }), 6, 10).Draw(t, "contacts") {
@@ -305,7 +306,7 @@ func anyShelf(t *rapid.T) *shelf {
 	return s
 }
 
-// answer is what a caller sees of an operation.
+// answer returns the result of an operation as a caller sees it.
 func answer(o desk.Outcome, err error) string {
 	if err != nil {
 		return explain(err)
@@ -335,8 +336,8 @@ func stateOf(t tester, b *desk.Book) state {
 	return s
 }
 
-// holderOf finds the holder of an identity through operations: an assign to nobody shows
-// whether there is one, and an upsert of only the identity returns it.
+// holderOf returns the holder of an identity, found by operations only: an assign to nobody
+// shows whether there is one, and an upsert of only the identity returns it.
 func holderOf(t tester, b *desk.Book, i desk.Identity) *desk.Contact {
 	t.Helper()
 	if _, err := b.Apply(assign(sent(desk.ReferTo("nobody")), i), actor, 0, nil); desk.IsType(err, desk.NotFound) {
@@ -355,7 +356,8 @@ func byID(b *desk.Book, id desk.ID) *desk.Contact {
 	return o.Contact
 }
 
-// TestBook_refusals_leave_no_trace: an Apply that refuses leaves the Book as it was.
+// TestBook_refusals_leave_no_trace: if Apply refuses an operation, the Book does not
+// change.
 func TestBook_refusals_leave_no_trace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -382,8 +384,8 @@ func opsOf(steps []step) []*desk.Op {
 	return ops
 }
 
-// TestBook_holders_agree: after every operation no two contacts hold the same
-// claim, and each identity leads to the contact that says it holds it.
+// TestBook_holders_agree: after every operation no two contacts hold the same claim, and
+// each identity finds the contact whose record has it.
 func TestBook_holders_agree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -436,8 +438,9 @@ func checkContact(t tester, c *desk.Contact) {
 }
 
 // TestBook_claims_replay applies the released and taken claims of the entries to the stored
-// ones, all deletes before all inserts. No delete is of a missing claim, no insert of an
-// existing one, and the result is the claims of the contacts. shelf.flush does this.
+// claims: first all deletes, then all inserts. Each deleted claim must exist, and no
+// inserted claim may exist. The result must be the claims of the contacts. shelf.flush
+// checks this.
 func TestBook_claims_replay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -461,8 +464,8 @@ func TestBook_claims_replay(t *testing.T) {
 }
 
 // TestBook_group_equals_singles: a batch of n operations has the same answers, events and
-// stored contacts as n single writes, wherever the group is cut, although each Book holds
-// only the contacts that its operations name.
+// stored contacts as n single writes, wherever the batch is divided. This holds although
+// each Book has only the contacts that its operations name.
 func TestBook_group_equals_singles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -590,8 +593,8 @@ func differences(a, b *desk.Contact) (changed []string) {
 	return changed
 }
 
-// TestBook_refuses_what_the_contract_refuses compares every answer with the rules
-// of contract §2 and §3, written down once more as plainly as can be.
+// TestBook_refuses_what_the_contract_refuses compares every answer with the rules of
+// contract §2 and §3, which the test implements again in the plainest way.
 func TestBook_refuses_what_the_contract_refuses(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -684,8 +687,7 @@ func verdict(s *shelf, op *desk.Op) (string, []desk.Identity) {
 	return "not_found", nil
 }
 
-// BenchmarkApply_many_handles adds a handle to a contact that has many: each write
-// may list 50, and nothing bounds their sum.
+// BenchmarkApply_many_handles adds a handle to a contact that has many.
 func BenchmarkApply_many_handles(b *testing.B) {
 	for _, n := range []int{50, 500, 5000} {
 		b.Run(fmt.Sprintf("further=%d", n), func(b *testing.B) {

@@ -29,12 +29,12 @@ var (
 	actor = desk.Actor{Kind: desk.ByKey, ID: desk.ID{0xAC}}
 )
 
-// id is the n-th contact's.
+// id returns the id of the n-th contact.
 func id(n int) desk.ID { return desk.ID{0xC0, 14: byte(n >> 8), 15: byte(n)} }
 
 func handle(kind, value string) desk.Identity { return desk.Identity{Kind: kind, Value: value} }
 
-// unclaim writes claims as the identities that have them.
+// unclaim returns an identity for each claim.
 func unclaim(claims []desk.Claim) (list []desk.Identity) {
 	for _, c := range claims {
 		list = append(list, handle(c.Kind, c.Value))
@@ -126,7 +126,7 @@ func assign(o desk.Field[desk.Reference], find ...desk.Identity) *desk.Op {
 
 func erase(find ...desk.Identity) *desk.Op { return &desk.Op{Kind: desk.OpDelete, Find: find} }
 
-// at makes an assign or delete name its contact by id too.
+// at returns an assign or delete that also names its contact by id.
 func at(target desk.ID, op *desk.Op) *desk.Op {
 	op.ByID, op.Target = true, target
 	return op
@@ -140,7 +140,8 @@ type bench struct {
 	made int
 }
 
-// bookOf opens a Book in which contact n of contacts, created at 100, has id(n).
+// bookOf opens a Book with contacts that were created at the time 100. The n-th one has
+// id(n).
 func bookOf(contacts ...desk.ContactWrite) *bench {
 	b := &bench{Book: desk.NewBook(settings, len(contacts)), now: 100}
 	for _, w := range contacts {
@@ -160,7 +161,7 @@ func (b *bench) apply(op *desk.Op) (desk.Outcome, error) {
 	return b.Apply(op, actor, b.now, func() desk.ID { b.made++; return id(b.made) })
 }
 
-// must applies an op that has to succeed and returns the contact.
+// must applies an op that must succeed, and returns the contact.
 func (b *bench) must(t *testing.T, op *desk.Op) *desk.Contact {
 	t.Helper()
 	o, err := b.apply(op)
@@ -170,7 +171,7 @@ func (b *bench) must(t *testing.T, op *desk.Op) *desk.Contact {
 	return o.Contact
 }
 
-// refuses applies an op that has to fail, and leave everything as it was.
+// refuses is a check: the op must be refused, and must change nothing.
 func (b *bench) refuses(t *testing.T, op *desk.Op, want desk.ErrorType, details any) {
 	t.Helper()
 	entries, events := len(b.Changed()), len(b.Events())
@@ -658,7 +659,7 @@ func TestAssign_and_delete_find_one_contact(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := bookOf(stored, write(external("crm-2")))
-			for range 2 { // the second time changes nothing, and is answered assigned, too
+			for range 2 { // the second time changes nothing, and also has the status assigned
 				o, err := b.apply(c.by(assign(sent(desk.ReferTo("GRACE@desk.example")))))
 				if err != nil || o.Status != desk.StatusAssigned || o.Contact.ID != id(1) || o.Contact.Owner == nil || o.Contact.Owner.ID != grace.ID {
 					t.Fatalf("%v, %s, %s", o.Status, show(o.Contact), explain(err))
@@ -733,7 +734,7 @@ func TestIdentities_move_between_contacts_of_one_Book(t *testing.T) {
 		{handles("phone", "905321111111"), handles("phone", "905322222222")},
 		{handles("phone", "905322222222"), handles("phone", "905321111111")},
 	})
-	// And back again: the claims are as stored, while the entries stay changed.
+	// The change is undone: the claims are as stored, while the entries stay changed.
 	b.must(t, patch(id(1), noFurther))
 	b.must(t, patch(id(2), phone("905322222222")))
 	b.must(t, patch(id(1), phone("905321111111")))
@@ -790,8 +791,8 @@ func TestRemoveIdentity(t *testing.T) {
 	}
 }
 
-// TestOutcomes_stay: an outcome is answered after the operations that follow it
-// have run on the same Book.
+// TestOutcomes_stay: later operations on the same Book do not change an outcome, because it
+// is answered after them.
 func TestOutcomes_stay(t *testing.T) {
 	t.Parallel()
 	b := bookOf(write(external("crm-1"), further("telegram", "a", "telegram", "b", "telegram", "c"), attr("city", str("İzmir"))))

@@ -11,7 +11,7 @@ import (
 	"parley/desk"
 )
 
-// roomy is a workspace with as many text attributes as there can be.
+// roomy returns the settings of a workspace with as many text attributes as there can be.
 func roomy() *desk.Settings {
 	var list []desk.Attribute
 	for n := range desk.MaxAttributes {

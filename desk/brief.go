@@ -2,18 +2,18 @@ package desk
 
 import "slices"
 
-// A store may load contacts without their further identities (Contact.Brief), because
-// these can be a megabyte for one contact and many operations do not need them. ToRead
-// tells which contacts need theirs.
+// A store may load contacts without their further identities (Contact.Brief), because these
+// can be a megabyte for one contact and many operations do not need them. ToRead returns
+// the contacts whose further identities are needed.
 
 // ToRead returns the contacts that were loaded without their further identities, and need
 // them before the Book applies ops. holders are the stored holders of all claims that ops
 // name.
 //
 // An operation needs no further identities if it finds one contact, by handles that no
-// other contact holds, and changes none of its handles. Every other operation that can
-// find a contact has its further identities read. So the result does not depend on which
-// ones were left out.
+// other contact holds, and changes none of its handles. For every other operation, the
+// further identities of the contacts that it can find are read. So the result does not
+// depend on which further identities were left out.
 func (b *Book) ToRead(ops []*Op, holders map[Claim][]ID) []*Contact {
 	need := map[ID]bool{}
 	for claim, ids := range holders {

@@ -12,8 +12,8 @@ import (
 	"parley/desk"
 )
 
-// older adds contacts as an older release may have stored them: they share handles with
-// others, in other spellings.
+// older adds contacts to the shelf, as an older release may have stored them: they share
+// handles with other contacts, in other spellings.
 func (s *shelf) older(t *rapid.T) {
 	for n, id := range slices.SortedFunc(maps.Keys(s.rows), func(a, b desk.ID) int { return slices.Compare(a[:], b[:]) }) {
 		if !chance(t, 30) {
@@ -34,7 +34,7 @@ func (s *shelf) older(t *rapid.T) {
 	}
 }
 
-// holders are the holders of every claim that operations name.
+// holders returns the holders of every claim that operations name.
 func (s *shelf) holders(ops []*desk.Op) map[desk.Claim][]desk.ID {
 	holders := map[desk.Claim][]desk.ID{}
 	for _, op := range ops {
@@ -53,7 +53,8 @@ func (s *shelf) holders(ops []*desk.Op) map[desk.Claim][]desk.ID {
 	return holders
 }
 
-// openBrief loads a Book for ops, without further identities if leave is set.
+// openBrief returns a Book for ops. If leave is set, contacts are loaded without their
+// further identities.
 func (s *shelf) openBrief(ops []*desk.Op, leave bool) *desk.Book {
 	b, loaded := desk.NewBook(settings, len(ops)), map[desk.ID]bool{}
 	load := func(id desk.ID) {

@@ -21,9 +21,9 @@ import (
 // handles with the same canonical form are one identity. The canonical form of a
 // canonical form is itself.
 //
-// Stored claims consist of these forms. If you change a rule here, raise
-// canonicalRules: every database then rebuilds its claims. A number in IdentityRules
-// never goes down, because a server with lower ones refuses the database.
+// Stored claims consist of these forms. If you change a rule here, raise canonicalRules:
+// every database then rebuilds its claims. A number in IdentityRules never goes down,
+// because a server whose numbers are lower refuses the database.
 
 const canonicalRules = 2
 
@@ -89,7 +89,7 @@ func canonicalDomain(domain string) string {
 	return domain
 }
 
-// fold returns NFC, simple case folding, NFC.
+// fold applies NFC, then simple case folding, then NFC again.
 func fold(s string) string {
 	if isASCII(s) {
 		return strings.ToLower(s)
@@ -219,7 +219,8 @@ func hasTwin(digits string) bool {
 	return false
 }
 
-// isValidNational tells whether the national digits are a valid number, with nothing dropped.
+// isValidNational tells whether the national digits are a valid number as they are, without
+// dropping any.
 func isValidNational(code int, national string) bool {
 	value, err := strconv.ParseUint(national, 10, 64)
 	if err != nil {
@@ -268,7 +269,7 @@ func decimalLen(code int) int {
 type trunk struct {
 	first   uint16         // the digits with which a prefix may begin
 	plain   string         // the prefix, if there is just one
-	prefix  *regexp.Regexp // nil: there are none
+	prefix  *regexp.Regexp // nil: the country has no trunk prefix
 	lengths []int32        // the possible lengths of numbers; nil if the prefix can stand for other digits
 }
 

@@ -18,19 +18,19 @@ type Change struct {
 	Key           *APIKey
 	Channel       *Channel // its Library is not written, see Templates
 	Templates     *ChannelLibrary
-	Webhook       *Webhook // Against sets its times
+	Webhook       *Webhook // its times are set by the method Against
 	RemoveWebhook *Webhook
-	Policies      []*Policy // Against sets their times
-	RemovePolicy  *Policy   // afterwards a channel uses the workspace's policy; the workspace has none
+	Policies      []*Policy // their times are set by the method Against
+	RemovePolicy  *Policy   // after the removal, a channel uses the workspace's policy, and a workspace has no policy
 	Renew         bool      // the webhook is enabled again: forget its failures
-	Events        []Event   // filled in by Against
+	Events        []Event   // set by the method Against
 }
 
-// A ChannelLibrary is all templates of a channel. It replaces the stored ones.
+// A ChannelLibrary is all templates of a channel. It replaces the stored templates.
 type ChannelLibrary struct {
 	Channel   ID
 	Templates []TemplateSource // no two with the same name and language
-	Replaced  []TemplateSource // the stored ones
+	Replaced  []TemplateSource // the templates that were stored before
 }
 
 // IsEmpty tells whether nothing changes.
@@ -39,8 +39,8 @@ func (c *Change) IsEmpty() bool {
 		c.Webhook == nil && c.RemoveWebhook == nil && c.Policies == nil && c.RemovePolicy == nil
 }
 
-// Against returns the change without the parts that are stored already, and with an
-// event for each other part.
+// Against returns the change without the parts that are stored already. For each remaining
+// part, it adds an event.
 func (c Change) Against(s *Settings, actor Actor, at Time) Change {
 	add := func(t EventType, subject ID, key string, changed []string) {
 		c.Events = append(c.Events, Event{Type: t, Subject: subject, Key: key, Actor: actor, At: at, Changed: changed})
@@ -152,8 +152,8 @@ func (c *Change) putPolicies(s *Settings, at Time, add func(t EventType, subject
 	}
 }
 
-// The methods changes return the sorted names of the fields that differ from the stored
-// record, as the API spells them, or nil if none differs.
+// Each method with the name changes returns the sorted names of the fields that differ from
+// the stored record, as the API spells them, or nil if none differs.
 
 func (w *Workspace) changes(old *Workspace) []string {
 	var f fields

@@ -35,18 +35,20 @@ type Channel struct {
 	Status     AccountStatus
 }
 
-// How many messages a second a number sends by default, and how many an operator may set
-// at most: a provider can raise its limit to that.
+// PerSecond is the default number of messages that a phone number sends in a second.
+// MaxPerSecond is the greatest number that an operator may set, because a provider can
+// raise its limit so far.
 const (
 	PerSecond    = 80
 	MaxPerSecond = 1000
 )
 
-// MaxChannelName is how many characters a channel's name may have (contract §1).
+// MaxChannelName is the greatest number of characters in a channel's name (contract §1).
 const MaxChannelName = 100
 
-// ParseChannelName trims the name by which people tell two channels apart. "" is no
-// name. A name need not be unique, and the API's record of a channel does not show it.
+// ParseChannelName trims the name by which people tell two channels apart. "" means that
+// the channel has no name. A name need not be unique, and the API's record of a channel
+// does not show it.
 func ParseChannelName(s string) (string, error) {
 	return parseText(s, "a channel's name", 0, MaxChannelName)
 }
@@ -70,11 +72,11 @@ const (
 	SetByTenant   Setter = "tenant"   // a member of the workspace
 )
 
-// Guarded tells whether a tenant set the address of a channel's API. Then parley connects
-// to this address, and to URLs that its answers name, only where a webhook may go. Without
-// that, the tenant could read from the server's own network. opened says that the operator
-// has opened addresses to webhooks. Earlier releases did not store who set an address, but
-// let tenants set one only then.
+// Guarded tells whether a tenant set the address of a channel's API. If so, parley connects
+// to this address, and to URLs that its answers name, only if a webhook may use them.
+// Without this limit, the tenant could read from the server's own network. opened says that
+// the operator has opened addresses to webhooks. Earlier releases did not store who set an
+// address, but a tenant could set one only if the operator had opened addresses.
 func (a *Account) Guarded(opened bool) bool {
 	return a.BaseURL != "" && (a.BaseOf == SetByTenant || a.BaseOf == "" && opened)
 }
@@ -106,7 +108,7 @@ func (s *AccountStatus) BlockedAt(now Time) string {
 	return s.Blocked
 }
 
-// RepliesBlockedAt is BlockedAt for replies, including automatic ones.
+// RepliesBlockedAt is like BlockedAt, for replies, including automatic replies.
 func (s *AccountStatus) RepliesBlockedAt(now Time) string {
 	if s.Replies {
 		return ""
@@ -117,7 +119,7 @@ func (s *AccountStatus) RepliesBlockedAt(now Time) string {
 // Refuses tells whether sends are refused at a time without asking the provider.
 func (s *AccountStatus) Refuses(now Time) bool { return !s.ByCall && s.BlockedAt(now) != "" }
 
-// RefusesReplies is Refuses for replies.
+// RefusesReplies is like Refuses, for replies.
 func (s *AccountStatus) RefusesReplies(now Time) bool {
 	return !s.ByCall && s.RepliesBlockedAt(now) != ""
 }

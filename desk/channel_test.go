@@ -246,7 +246,7 @@ func TestAccountStatus_Next(t *testing.T) {
 	}
 }
 
-// TestChannel_Up: it is enabled, and its account may send.
+// TestChannel_Up: a channel is up if it is enabled and its account may send.
 func TestChannel_Up(t *testing.T) {
 	t.Parallel()
 	expired := &desk.AccountRefusal{Code: 190, Title: "Access token expired", Token: true}

@@ -18,9 +18,9 @@ const (
 const longestOptWord = len("unsubscribe")
 
 // OptWord recognises a message that is only a stop word or a start word (contract §5).
-// Around the word it ignores everything but letters and digits: white space,
-// punctuation, emoji. In the word it ignores letter case and accents, and counts dashes
-// or white space as one space; with any other sign the result is OptNone. A longer
+// Around the word it ignores everything except letters and digits: white space,
+// punctuation, emoji. In the word it ignores letter case and accents, and reads dashes and
+// white space as one space. If the word has any other sign, the result is OptNone. A longer
 // message is for people to read, not a command.
 func OptWord(text string) OptChange {
 	text = strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })

@@ -24,12 +24,12 @@ type Contact struct {
 	Brief      bool // the contact has further identities that were not read (Book.ToRead)
 }
 
-// Apart is used by a store: it says which values of a stored contact are in a table of
-// their own.
+// An Apart says which values of a stored contact are in separate tables. Only stores use
+// it.
 type Apart struct{ Attributes, Further bool }
 
-// Identities lists all identities of the contact, in normal form: the fields
-// external_id, email and phone first, then the further ones by kind and value.
+// Identities lists all identities of the contact, in normal form: first the fields
+// external_id, email and phone, then the further identities by kind and value.
 func (c *Contact) Identities() []Identity {
 	list := c.primary()
 	n := len(list)
@@ -100,7 +100,8 @@ func (c *Contact) Claims() []Claim {
 	return list
 }
 
-// each calls f with the contact's identities, in any order, until it returns false.
+// each is an iterator: it calls f with the contact's identities, in any order, until f
+// returns false.
 func (c *Contact) each(f func(Identity) bool) {
 	if c.ExternalID != "" && !f(Identity{Kind: KindExternalID, Value: c.ExternalID}) {
 		return
@@ -176,9 +177,9 @@ type ContactWrite struct {
 // An AttributeProblem says why an attribute could not be stored.
 type AttributeProblem struct{ Key, Message string }
 
-// judge returns the write's attributes as canonical values, or an error that names
-// those that can't be stored, in the order of the request (spec, Errors) and within
-// room bytes.
+// judge returns the write's attributes as canonical values. If some can't be stored, it
+// returns an error that names them in the order of the request (spec, Errors). room is how
+// many bytes the error's details may have.
 func (w *ContactWrite) judge(defined map[string]*Attribute, room int) ([]attributeValue, error) {
 	if w.Attributes.Null {
 		var clear []attributeValue
@@ -215,7 +216,8 @@ func invalidAttributes(problems *details[AttributeProblem]) error {
 	return problems.seen(Errorf(InvalidAttributes, "%d of the attributes can't be stored, so nothing was stored", problems.total))
 }
 
-// MaxAttributeBytes is how much JSON a contact's attributes may have (contract §3).
+// MaxAttributeBytes is the greatest size of a contact's attributes as JSON, in bytes
+// (contract §3).
 const MaxAttributeBytes = 256 << 10
 
 const reasonSize = "the contact's attributes would hold more than 256 KiB"
@@ -257,7 +259,7 @@ func (c Contact) apply(w *ContactWrite, owner *Member, attributes []attributeVal
 		if kind == "" || *field == "" {
 			return
 		}
-		// A handle that becomes a primary field is no longer a further one.
+		// A handle that becomes a primary field is no longer a further handle.
 		now := Identity{Kind: kind, Value: *field}
 		if kind == KindEmail {
 			now = EmailIdentity(*field)
@@ -288,8 +290,8 @@ func (c Contact) apply(w *ContactWrite, owner *Member, attributes []attributeVal
 	return c, changed
 }
 
-// further returns the further identities after a write of f: listed ones are added,
-// null removes all, and identities that a primary field holds are left out.
+// further returns the contact's further identities after a write. The identities listed in
+// f are added; null removes all. Identities that a primary field holds are left out.
 func (c *Contact) further(f Field[[]Identity]) []Identity {
 	if f.Null {
 		return nil

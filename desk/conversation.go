@@ -60,7 +60,7 @@ type Talk struct {
 	Read          MessagePlace // the newest message up to which a member marked as read
 	WaitingSince  Time         // the time of the oldest message that waits for an answer; 0: none
 	Answered      ID           // the greatest id of a message that is an answer
-	Heard         ID           // the greatest id of a message that is waited on
+	Heard         ID           // the greatest id of a message for whose answer the person waits (Message.IsWaitedOn)
 }
 
 // Hear counts an inbound message that is new.
@@ -78,8 +78,8 @@ func (t *Talk) Hear(m *Message) {
 }
 
 // Answer counts an outbound message that is an answer. It returns false if the person wrote
-// while the message was sent. Then only the messages tell whether the person still waits
-// (Waiting).
+// while the message was sent. In that case, only the stored messages show whether the
+// person still waits (Waiting).
 func (t *Talk) Answer(m *Message) bool {
 	if m.ID.Compare(t.Answered) > 0 {
 		t.Answered = m.ID
@@ -127,14 +127,15 @@ func (c *Conversation) Changes(before *Conversation) []string {
 	return changed
 }
 
-// Note uses a message for the conversation's preview, unless there is a newer one.
+// Note uses a message for the conversation's preview, unless the preview is of a newer
+// message.
 func (c *Conversation) Note(m *Message) {
 	if m.TS >= c.LastMessageAt {
 		c.LastMessageAt, c.Preview, c.Talk.LastDirection = m.TS, Preview(m.Text), m.Direction
 	}
 }
 
-// MaxPreview is how many characters a preview has at most (contract §5).
+// MaxPreview is the greatest number of characters in a preview (contract §5).
 const MaxPreview = 140
 
 // Preview is the beginning of a text on one line: each run of white space becomes one
@@ -165,26 +166,26 @@ type ConversationFilter struct {
 	Channel    ID // zero: any
 	Contact    ID // zero: any
 
-	ActiveSince Time // the newest message is not older; 0: any
+	ActiveSince Time // the newest message has this time or a later one; 0: any
 	Unread      bool // only conversations with unread messages
 	Waiting     bool // only conversations in which the person waits
 	Longest     bool // like Waiting, and the longest wait comes first; Status must be set
 
-	// Looked is how many conversations are looked at for one page; 0: MaxLooked. It does
+	// Looked limits how many conversations are examined for one page; 0: MaxLooked. It does
 	// not affect which conversations match.
 	Looked int
 }
 
-// MaxCount is how far conversations are counted.
+// MaxCount is the number up to which conversations are counted.
 const MaxCount = 100
 
 // ConversationCounts are numbers of open conversations, each up to MaxCount.
 type ConversationCounts struct {
 	Held, Unassigned, Open int
-	Waiting                int // in how many of the held ones the person waits
+	Waiting                int // number of held conversations in which the person waits
 }
 
-// A Workload counts the conversations of a member, or those that are unassigned.
+// A Workload counts the conversations of a member, or the unassigned conversations.
 type Workload struct {
 	Open    int  // open conversations, up to MaxCount
 	Waiting Time // when the longest wait began; 0: nobody waits
@@ -222,7 +223,7 @@ func (c *Conversation) PlaceIn(f ConversationFilter) ConversationPlace {
 	return c.Place()
 }
 
-// Start is the position before the first of the filter's list.
+// Start returns the position before the first conversation of the filter's list.
 func (f ConversationFilter) Start() *ConversationPlace {
 	if f.Longest {
 		return &ConversationPlace{}

@@ -62,7 +62,7 @@ func TestConversation_Assign(t *testing.T) {
 	}
 }
 
-// TestConversation_Note: messages come late, but the lists show the newest.
+// TestConversation_Note: messages may come late, but the lists show the newest one.
 func TestConversation_Note(t *testing.T) {
 	t.Parallel()
 	var c desk.Conversation
@@ -135,7 +135,7 @@ func TestPreview_is_a_beginning(t *testing.T) {
 			t.Fatalf("%q is no beginning of %q", got, line)
 		}
 		n, all := utf8.RuneCountInString(got), utf8.RuneCountInString(line)
-		if n > desk.MaxPreview || n < min(all, desk.MaxPreview)-1 { // one less when a space would end it
+		if n > desk.MaxPreview || n < min(all, desk.MaxPreview)-1 { // one character less if the last one would be a space
 			t.Fatalf("%d of %d characters", n, all)
 		}
 		if desk.Preview(got) != got {

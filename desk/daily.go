@@ -16,7 +16,7 @@ const (
 	DailyReason    DailyKind = "reason" // why it failed: the key is the provider's code, the label its title
 )
 
-// A DailyCount is how many messages of a kind a day has. It names no person.
+// A DailyCount is the number of messages of a kind on one day. It names no person.
 type DailyCount struct {
 	Day   int64 // since 1970, in UTC
 	Kind  DailyKind
@@ -25,7 +25,7 @@ type DailyCount struct {
 	N     int64
 }
 
-// KeepDays is how many days are kept.
+// KeepDays is the number of days whose counts are kept.
 const KeepDays = 400
 
 const millisecondsOfDay = 24 * 60 * 60 * 1000

@@ -2,8 +2,8 @@ package desk
 
 import "strings"
 
-// MaxDecimalDigits is how many digits a number may have before the point, and how many
-// after it (contract §3), without leading and trailing zeros.
+// MaxDecimalDigits is the greatest number of digits before the point of a number, and also
+// after it (contract §3). Leading and trailing zeros do not count.
 const MaxDecimalDigits = 38
 
 // ParseDecimal reads s, trimmed, as a number in the grammar of JSON (RFC 8259), so
@@ -129,8 +129,8 @@ func (n *number) normal() (string, bool) {
 	return string(b), true
 }
 
-// digit is the digit at index i of the whole part followed by the fraction. Outside of
-// them all digits are zeros.
+// digit returns the digit at index i, counted through the whole part and the fraction
+// together. Outside of them, every digit is zero.
 func (n *number) digit(i int) byte {
 	switch {
 	case i < 0 || i >= len(n.whole)+len(n.fraction):

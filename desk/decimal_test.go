@@ -62,7 +62,8 @@ func checkDecimal(t tester, sent string) {
 	if again, ok := desk.ParseDecimal(got); !ok || again != got {
 		t.Fatalf("%q is %q, which is %q, %v", sent, got, again, ok)
 	}
-	// big.Rat writes an exponent out: keep it away from great ones.
+	// big.Rat writes all zeros of a number with an exponent, so great exponents are not
+	// tried.
 	if _, exponent, _ := strings.Cut(strings.ToLower(trimmed), "e"); len(exponent) > 4 {
 		return
 	}

@@ -78,20 +78,20 @@ func (r *WebhookResult) ended() Time { return r.At + r.Took }
 
 // The rules of deliveries that can't be configured.
 const (
-	// When MaxPending deliveries of an endpoint are pending, its cursor waits. At most
-	// MaxInFlight of its tries are under way at a time.
+	// If an endpoint has MaxPending pending deliveries, its cursor waits. At most MaxInFlight
+	// of its tries are under way at a time.
 	MaxPending  = 1000
 	MaxInFlight = 8
 
-	// MaxPings is how often an endpoint may be pinged in any minute.
+	// MaxPings is the greatest number of pings of an endpoint in any minute.
 	MaxPings = 10
 
-	// KeepDelivery is how long a settled delivery stays, MaxDeliveries how many of an
-	// endpoint do.
+	// KeepDelivery is how long a settled delivery is kept. MaxDeliveries is how many settled
+	// deliveries of one endpoint are kept.
 	KeepDelivery  = 7 * 24 * time.Hour
 	MaxDeliveries = 10_000
 
-	// MaxTryResponse is how many bytes of an endpoint's answer are kept with a try.
+	// MaxTryResponse is the number of bytes that are kept of an endpoint's answer to a try.
 	MaxTryResponse = 1 << 10
 
 	keptTries      = 12
@@ -104,7 +104,7 @@ const (
 // probeAfter are the pauses before the probes of a failing endpoint; the last one repeats.
 var probeAfter = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
-// DeliveryRules are those that the operator can configure.
+// DeliveryRules are the rules of deliveries that the operator can configure.
 type DeliveryRules struct {
 	Schedule []time.Duration // the pauses between the tries of a delivery
 	GiveUp   time.Duration   // how long an endpoint may fail
@@ -203,8 +203,8 @@ func (rules DeliveryRules) fail(s *WebhookState, r *WebhookResult) DisabledReaso
 // Failing tells whether the endpoint has failed so often in a row that it is only probed.
 func (s *WebhookState) Failing() bool { return s.Failures >= failuresInARow }
 
-// Held tells whether tries must still wait. A hold that ends more than longestHold from now
-// is void: the clock was set back after the hold was stored.
+// Held tells whether tries must wait until the hold ends. A hold that ends more than
+// longestHold from now is void: the clock was set back after the hold was stored.
 func (s *WebhookState) Held(now Time) bool {
 	return s.HeldUntil > now && s.HeldUntil <= now+millis(longestHold)
 }
@@ -256,7 +256,8 @@ func before(at Time, other *WebhookDelivery, of func(*WebhookDelivery) Time) boo
 	return other == nil || at < of(other)
 }
 
-// MayBegin tells whether a new delivery may begin, beside the number of pending ones.
+// MayBegin tells whether a new delivery may begin. pending is the number of pending
+// deliveries.
 func (s *WebhookState) MayBegin(pending int, now Time) bool {
 	return !s.Held(now) && pending < MaxPending && (!s.Failing() || pending == 0)
 }
@@ -279,8 +280,8 @@ func (d *WebhookDelivery) NextTry(w *Webhook, s *WebhookState, probed bool) Time
 
 // Redeliver makes the delivery due now. Its next try begins even while the endpoint is
 // failing, and a new schedule begins after it. A try that is already under way does not
-// count as the requested one. To tell them apart, each request gets its own number in
-// Steps: -1, then -2, and so on.
+// count as the requested one. So each request gets its own number in Steps: -1, then -2,
+// and so on.
 func (d *WebhookDelivery) Redeliver(now Time) {
 	d.Status, d.SettledAt, d.DueAt, d.Steps = DeliveryPending, 0, now, min(d.Steps, 0)-1
 }

@@ -199,8 +199,8 @@ func TestFailingEndpoint(t *testing.T) {
 }
 
 // TestRedeliver_while_trying: if a person asks for a delivery while a try is under way,
-// another try follows, whatever the outcome of the first, even if a person asked for that
-// one, too. The request ends with the result of its own try.
+// another try follows, whatever the outcome of the first one. This is so even if a person
+// also asked for the first one. The request ends with the result of its own try.
 func TestRedeliver_while_trying(t *testing.T) {
 	t.Parallel()
 	rules := DefaultDeliveryRules()

@@ -6,7 +6,7 @@
 //	blank.go         whether a text has visible characters
 //	normal.go        the normal forms of e-mails, ids, names and handles
 //	phone.go         how a phone number is read
-//	digits.go        digits, and how many a number has
+//	digits.go        digits, and the number of digits of a phone number
 //	canonical.go     the canonical form of each kind of handle, used for matching
 //	variants.go      numbers that have two spellings in three countries
 //	decimal.go       exact numbers
@@ -16,9 +16,9 @@
 //	contact.go       the contact record, and what a write may change
 //	daily.go         messages counted by day
 //	access.go        how long links and sessions last
-//	feed.go          how long events stay, how many a page looks at; why a cursor has expired
+//	feed.go          the limits of the feed of events; why a cursor has expired
 //	list.go          pages, filters and positions of lists
-//	op.go            operations: every change of a contact is one; look-ups
+//	op.go            operations, the form of every change of a contact; look-ups
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it
 //	brief.go         which contacts a Book may hold without their further identities
 //	batch.go         limits and counts of a batch
@@ -28,7 +28,7 @@
 //	template_look.go what else a template shows: footer, buttons, samples
 //	snippet.go       saved replies, and filling them in
 //	hint.go          hints: which value is offered for a variable
-//	guess.go         guessing that from a variable's name
+//	guess.go         guesses the binding of a variable from its name
 //	note.go          notes of the team on a conversation
 //	author.go        who wrote an outbound message or a note
 //	conversation.go  conversations: statuses, lists, what is unread, who waits
@@ -44,7 +44,7 @@
 //	zones.go         the time zones
 //	answer.go        what the reply policy does with a message
 //	inbound.go       reports of a provider, until they are processed
-//	pace.go          buckets: how many messages a time
+//	pace.go          buckets, which limit the rate of messages
 //	lease.go         leases: until when one process may work on something
 //	consent.go       stop and start words
 //	settings.go      the whole configuration of a workspace
@@ -63,7 +63,7 @@
 //	value.go         absent, null or a value; attribute values as they were sent
 //	json.go          texts as JSON
 //	nearest.go       the known name nearest to a misspelt one
-//	advice.go        advice on errors, which the edges put into words
+//	advice.go        advice on errors; each interface has its own words for it
 //
 // Values are safe to share between goroutines once built; a Book is not.
 package desk

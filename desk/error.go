@@ -11,7 +11,7 @@ import (
 // body (spec, Errors). Clients branch on it, so the list only grows.
 type ErrorType string
 
-// The error types of the wire.
+// The error types that callers get.
 const (
 	Unauthorized      ErrorType = "unauthorized"
 	Forbidden         ErrorType = "forbidden"
@@ -39,15 +39,15 @@ const (
 	TemplateNotSendable  ErrorType = "template_not_sendable"
 	InvalidVariables     ErrorType = "invalid_variables"
 	IdempotencyKeyReused ErrorType = "idempotency_key_reused"
-	ProviderRejected     ErrorType = "provider_rejected"    // for good
-	ProviderUnavailable  ErrorType = "provider_unavailable" // for now
+	ProviderRejected     ErrorType = "provider_rejected"    // the provider refuses the message; a retry does not help
+	ProviderUnavailable  ErrorType = "provider_unavailable" // the provider can't take the message now
 	SendInProgress       ErrorType = "send_in_progress"     // the key's send has no answer yet
-	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have accepted it
+	SendOutcomeUnknown   ErrorType = "send_outcome_unknown" // the provider may have accepted the message
 )
 
 // The error types of talk (contract-talk §2).
 const (
-	AttemptSettled ErrorType = "attempt_settled" // the attempt ended otherwise than asked
+	AttemptSettled ErrorType = "attempt_settled" // the attempt has ended already, and not in the way that the request names
 )
 
 // The error types of events and webhooks (contract-events).
@@ -61,8 +61,8 @@ const (
 const (
 	WindowClosed        ErrorType = "window_closed" // the person can't be answered freely now
 	ConversationNotOpen ErrorType = "conversation_not_open"
-	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not fetched yet, failed, or was deleted
-	MediaNotSendable    ErrorType = "media_not_sendable" // by its type or size
+	MediaUnavailable    ErrorType = "media_unavailable"  // the file is not fetched yet, could not be fetched, or was deleted
+	MediaNotSendable    ErrorType = "media_not_sendable" // the provider does not accept the file's type or size
 	MediaInUse          ErrorType = "media_in_use"       // a message has the file, or will have it
 	MediaQuota          ErrorType = "media_quota"        // the workspace's files have reached their limit in bytes
 )
@@ -76,8 +76,8 @@ const (
 	OtherMember ErrorType = "other_member"
 )
 
-// ErrorTypes lists every error type of the wire, so that a test can check that the edges handle all
-// of them.
+// ErrorTypes lists every error type that callers get. With it, a test checks that each
+// interface handles all of them.
 var ErrorTypes = []ErrorType{
 	Unauthorized, Forbidden, InvalidRequest, TooManyOperations, NotFound, MethodNotAllowed,
 	IdentityConflict, TypeConflict, InvalidAttributes, PayloadTooLarge, RateLimited, Unavailable, Internal,
@@ -90,16 +90,16 @@ var ErrorTypes = []ErrorType{
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its
 // text never reaches a caller.
 //
-// At, Message and Advice name no HTTP call, command or flag. Each edge shows the place
-// in its own form (a JSON pointer, a flag, a field of a form), then the message, then
-// its own words for the advice.
+// At, Message and Advice name no HTTP call, command or flag. Each interface (the API, the
+// console, the command line) shows the place in its own form (a JSON pointer, a flag, a
+// field of a form), then the message, then its own words for the advice.
 type Error struct {
 	Type       ErrorType
-	At         string // the path of the wrong part of the input, such as /identities/3/value; "": not a single part
+	At         string // the path of the wrong part of the input, such as /identities/3/value; "": the error is not about one part
 	Message    string // what is wrong, in one sentence; may change
-	Advice     Advice // what to do about it, in a form that edges put into words
-	Details    any    // details of one of the types that the edges know; or nil
-	RetryAfter int    // seconds to wait before trying again; 0: the edge's default, if it has one
+	Advice     Advice // what to do about it; each interface has its own words for it
+	Details    any    // details of one of the types that the interfaces know; or nil
+	RetryAfter int    // seconds to wait before trying again; 0: the interface's default, if it has one
 	Err        error  // the cause: logged, never sent
 }
 
@@ -159,8 +159,8 @@ func (d *details[T]) add(v T, texts ...string) {
 // detailFrame is the length of the field names and the punctuation of an entry.
 const detailFrame = len(`{"address":,"message":},`)
 
-// seen adds the details to an error, and the advice to look at them. The advice says
-// how many entries there are if not all are included.
+// seen adds the details to an error, and the advice to look at them. If the details do not
+// contain all entries, the advice says how many entries there are.
 func (d *details[T]) seen(e *Error) *Error {
 	e.Details = d.list
 	if len(d.list) == d.total {
@@ -179,8 +179,8 @@ func InvalidAt(at, format string, args ...any) *Error {
 // NotFoundf returns a NotFound error.
 func NotFoundf(format string, args ...any) *Error { return Errorf(NotFound, format, args...) }
 
-// Within returns err with at before its place: the input with the error is part of a
-// larger input. An error without a place does not change.
+// Within returns err for an input that is part of a larger input: it puts at before the
+// error's place. An error without a place does not change.
 func Within(at string, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || e.At == "" {
@@ -213,8 +213,8 @@ func (e *Error) Advise(kind AdviceKind, args ...string) *Error {
 	return e
 }
 
-// Worded returns the error as one line of text: the place as an edge shows it, the
-// message, and the edge's words for the advice. Each "%s" in words stands for an
+// Worded returns the error as one line of text: the place as an interface shows it, the
+// message, and the interface's words for the advice. Each "%s" in words stands for an
 // argument.
 func (e *Error) Worded(place string, words map[AdviceKind]string) string {
 	text := e.Message

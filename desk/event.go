@@ -89,7 +89,8 @@ func (t EventType) Kind() string {
 }
 
 // OfSettings tells whether the type is about the workspace's settings, as people and the
-// command line edit them. Templates are not among them, because the provider changes those.
+// command line edit them. Types about templates do not count, because the provider changes
+// templates.
 func (t EventType) OfSettings() bool {
 	switch t.Kind() {
 	case "attribute", "channel", "key", "member", "policy", "snippet", "webhook", "workspace":
@@ -125,18 +126,18 @@ var eventNeeds = map[string]Permission{
 	"webhook":      WebhooksRead,
 }
 
-// Needs is the permission that a key needs for events of this type besides
-// events:read; "" for none.
+// Needs is the permission that a key needs for events of this type, in addition to
+// events:read; "" if it needs no other one.
 func (t EventType) Needs() Permission { return eventNeeds[t.Kind()] }
 
-// An EventFilter is a choice of types: all that the reader may read, named ones, or
-// both. The zero EventFilter is all.
+// An EventFilter says which types of events to return: all that the reader may read,
+// certain named types, or both. The zero EventFilter stands for all.
 type EventFilter struct {
 	all   bool
 	named []EventType
 }
 
-// maxEventTypes is how many types a filter may name.
+// maxEventTypes is the greatest number of types that a filter names.
 const maxEventTypes = 50
 
 // ParseEventFilter reads a list of types, of kinds as KIND.*, and of *. Its errors say
@@ -188,9 +189,9 @@ func noEventType(word string) error {
 	return fmt.Errorf("%s is no type of event: %s", Quote(word), hint)
 }
 
-// For lists the types for a reader; allow checks a permission of the reader. It returns
-// Forbidden if the filter names a type that the reader may not read; * leaves such types
-// out.
+// For returns the types that a reader gets. allow checks a permission of the reader. For
+// returns Forbidden if the filter names a type that the reader may not read. Under *, such
+// types are left out.
 func (f EventFilter) For(allow func(Permission) error) (types []EventType, err error) {
 	all := f.all || len(f.named) == 0
 	for _, t := range EventTypes {
@@ -222,7 +223,8 @@ const (
 	BySystem   ActorKind = "system"   // parley itself; it has no id
 )
 
-// An Actor is the author of a change. An event of the first release has no kind.
+// An Actor is the author of a change. Events of the first release do not say the kind of
+// the actor.
 type Actor struct {
 	Kind ActorKind
 	ID   ID
@@ -271,19 +273,19 @@ type FeedEvent struct {
 	ID    string // as readers see it; App fills it in
 }
 
-// Placed is the event with its number.
+// Placed returns the event with its number.
 func (e Event) Placed(seq int64) FeedEvent {
 	return FeedEvent{Event: e, Place: EventPlace{seq, e.Tag()}}
 }
 
-// Expired says which events have expired.
+// An Expired says which events have expired.
 type Expired struct {
 	Before Time // events older than this have expired
 	Now    Time
 }
 
-// Count is how many of the oldest events have expired. An event with a time in the future
-// got it from a wrong clock: it expires together with the event after it.
+// Count returns how many of the oldest events have expired. An event with a time in the
+// future got this time from a wrong clock: it expires together with the event after it.
 func (x Expired) Count(oldest []FeedEvent) (n int) {
 	for i := range oldest {
 		switch at := oldest[i].At; {
@@ -305,7 +307,8 @@ func (e *Event) TemplateKey() (channel ID, name, language string) {
 	return channel, name, language
 }
 
-// EventBytes is at least the size of an event in a page without its data.
+// EventBytes returns an upper limit for the size of an event in a page, without the event's
+// data.
 func (e *FeedEvent) EventBytes() int {
 	n := recordRoom + 2*len(e.Key)
 	for _, name := range e.Changed {
@@ -324,7 +327,7 @@ func (e *Event) Tag() int64 {
 	return int64((uint64(e.At) ^ subject) & (1<<tagBits - 1))
 }
 
-// fields are names of changed fields.
+// A fields is a list of the names of changed fields.
 type fields []string
 
 func (f *fields) add(name string, changed bool) {

@@ -90,8 +90,8 @@ func TestTag(t *testing.T) {
 	}
 }
 
-// TestExpired: events expire oldest first. Events with the time of a wrong clock neither
-// keep others for ever nor make newer ones expire.
+// TestExpired: events expire oldest first. An event with the time of a wrong clock neither
+// keeps other events for ever nor makes newer events expire.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	x := desk.Expired{Before: 100, Now: 200}
@@ -103,11 +103,11 @@ func TestExpired(t *testing.T) {
 		{[]desk.Time{100}, 0},
 		{[]desk.Time{99}, 1},
 		{[]desk.Time{1, 50, 99, 100, 150}, 3},
-		{[]desk.Time{150, 1}, 0},      // stamped by a slow clock: the one before it is young
-		{[]desk.Time{1, 150, 2}, 1},   // the same, later
-		{[]desk.Time{900, 1, 2}, 3},   // stamped by a fast clock
+		{[]desk.Time{150, 1}, 0},      // the second time is from a slow clock; the event before it is young
+		{[]desk.Time{1, 150, 2}, 1},   // the same, further back in the feed
+		{[]desk.Time{900, 1, 2}, 3},   // the first time is from a fast clock
 		{[]desk.Time{1, 900, 2}, 3},   //
-		{[]desk.Time{1, 900}, 1},      // it expires with the one after it
+		{[]desk.Time{1, 900}, 1},      // the first event expires with the one after it
 		{[]desk.Time{1, 900, 150}, 1}, //
 		{[]desk.Time{900, 900, 200}, 0},
 	} {

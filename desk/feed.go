@@ -5,11 +5,12 @@ import "time"
 // KeepEvents is how long events stay in the feed, unless the operator sets another time.
 const KeepEvents = 30 * 24 * time.Hour
 
-// MaxEventsLooked is how many events are looked at for one page (contract-events §2).
+// MaxEventsLooked is how many events are examined at most for one page (contract-events
+// §2).
 const MaxEventsLooked = 10_000
 
-// The greatest numbers of followers of a server (streams of events, and reads that wait for
-// one), of one workspace there, and of one key (contract-events §2).
+// How many followers a server, one workspace on it, and one key may have (contract-events
+// §2). A follower is a stream of events, or a read that waits for an event.
 const (
 	MaxFollowers          = 1024
 	MaxWorkspaceFollowers = MaxFollowers / 2

@@ -12,7 +12,8 @@ import (
 	"parley/desk"
 )
 
-// guessed has every name that is known, as the authors of templates spell them.
+// guessed has every name from which a binding is guessed, as the authors of templates spell
+// it.
 //
 //nolint:misspell // Turkish
 var guessed = map[desk.Binding]string{
@@ -76,8 +77,8 @@ var guessed = map[desk.Binding]string{
 		Nachname, Familien-Name, kunden_nachname, KundeNachname, nom de famille, nom_de_famille_client`,
 }
 
-// unguessed has names that must stay free: first names that are not about people, then
-// names that don't say which side they mean.
+// unguessed has names that must stay free. First come first names that do not belong to
+// people, then names that don't say which side they mean.
 //
 //nolint:misspell // Turkish
 const unguessed = `
@@ -240,8 +241,8 @@ func TestGuessBindings_spelling_changes_nothing(t *testing.T) {
 	})
 }
 
-// respell changes the case and the accents of each letter of s, and puts one of between
-// after it.
+// respell changes the case and the accents of each letter of s. After each letter it puts
+// one of the strings in the list between.
 func respell(t *rapid.T, s string, between []string) string {
 	accent := rapid.SampledFrom([]string{"", "", "", "\u0300", "\u0308", "\u0327", "\u0307"})
 	var b strings.Builder

@@ -53,11 +53,11 @@ type HintValue struct {
 	Source HintSource
 }
 
-// HintValues returns the value of each binding: the agent_* ones if there is an agent,
-// the customer_* ones if the customer has a name, which comes from source. A binding
-// without a value isn't in the map: Free, and the last name of a person with one word
-// as a name. Values are on one line with single spaces, because a variable takes
-// neither line breaks nor tabs (contract §5).
+// HintValues returns the values of the bindings. The agent_* bindings have values if there
+// is an agent. The customer_* bindings have values if the customer has a name, which comes
+// from source. A binding without a value isn't in the map. Free never has a value, and the
+// last name has one only if the name has two or more words. Values are on one line with
+// single spaces, because a variable takes neither line breaks nor tabs (contract §5).
 func HintValues(agent *Member, customer string, source HintSource) map[Binding]HintValue {
 	values := make(map[Binding]HintValue, len(Bindings))
 	put := func(b Binding, value string, source HintSource) {
@@ -76,9 +76,9 @@ func HintValues(agent *Member, customer string, source HintSource) map[Binding]H
 	return values
 }
 
-// FirstName is all but the last word of a name of two or more words, otherwise the
-// whole name (contract §6), with single spaces. Particles such as "van" are ordinary
-// words: no rule distinguishes them from first names everywhere.
+// FirstName returns a name without its last word, or the whole name if it has only one word
+// (contract §6). The words have single spaces between them. Particles such as "van" are
+// ordinary words: no rule distinguishes them from first names everywhere.
 func FirstName(name string) string {
 	words := strings.Fields(name)
 	if len(words) > 1 {
@@ -87,7 +87,7 @@ func FirstName(name string) string {
 	return strings.Join(words, " ")
 }
 
-// LastName is the last word of a name of two or more words, otherwise empty (contract
+// LastName returns the last word of a name of two or more words, otherwise "" (contract
 // §6).
 func LastName(name string) string {
 	words := strings.Fields(name)
@@ -97,6 +97,6 @@ func LastName(name string) string {
 	return words[len(words)-1]
 }
 
-// oneLine returns s on one line: each run of white space becomes one space, and there
-// is none around.
+// oneLine returns s on one line. Each run of white space becomes one space. White space at
+// the beginning and at the end is removed.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

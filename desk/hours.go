@@ -26,7 +26,8 @@ type Exception struct {
 	Open []Span `json:"open"`
 }
 
-// A Span is a part of a day, from the first minute up to the second, exclusive.
+// A Span is a part of a day. It begins with the first minute and ends before the second
+// one.
 type Span [2]Minute
 
 // A Minute is a minute of a day, by the wall clock.
@@ -181,12 +182,12 @@ func (h *Hours) openAt(local time.Time) bool {
 	return slices.ContainsFunc(h.on(local.Date()), func(s Span) bool { return s[0] <= m && m < s[1] })
 }
 
-// farthest is how far Until looks.
+// farthest is how far into the future the method Until looks.
 const farthest = 15 * 24 * time.Hour
 
-// Until returns the next instant after at at which the hours begin or end. It returns false
-// if that is more than 15 days away, or after the year 9999. If clocks are set forward or
-// back, the instant may be the moment of that change.
+// Until returns the next instant, later than at, when the hours begin or end. It returns
+// false if that is more than 15 days away, or after the year 9999. If clocks are set
+// forward or back, the instant may be the moment of that change.
 func (h *Hours) Until(at Time) (Time, bool) {
 	if h == nil {
 		return 0, false
@@ -227,8 +228,9 @@ func (h *Hours) Until(at Time) (Time, bool) {
 	return 0, false
 }
 
-// nextShift returns when the clock of from's zone is next set forward or back, up to end.
-// No zone does that twice within step. (time.ZoneBounds can return the same time again.)
+// nextShift returns the first instant after from, up to end, when the zone's clock is set
+// forward or back. No zone does that twice within step. (time.ZoneBounds can return the
+// same time again.)
 func nextShift(from, end time.Time) (time.Time, bool) {
 	const step = 6 * time.Hour
 	_, offset := from.Zone()

@@ -9,7 +9,7 @@ import (
 // nothing.
 type ID [16]byte
 
-// dashes are the places of '-' in the 36-character form.
+// dashes has the positions of '-' in the 36-character form.
 var dashes = [4]int{8, 13, 18, 23}
 
 // ParseID reads the 36-character form in any letter case. Any other text is not an id

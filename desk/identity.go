@@ -16,7 +16,7 @@ const (
 	KindWhatsAppUser = "whatsapp_user" // the provider's user id
 )
 
-// How many identities one write may list (contract §3), and how many further ones a
+// How many identities one write may list (contract §3), and how many further identities a
 // contact may hold. Every change of a contact reads all of them.
 const (
 	MaxIdentities = 50
@@ -60,8 +60,8 @@ func (i Identity) canonical() string {
 	return i.Value
 }
 
-// Readings are the identities that a person may mean by a text: an external id, an e-mail
-// or a phone number. Local phone numbers are read in country.
+// Readings returns the identities that a person may mean by a text: an external id, an
+// e-mail or a phone number. Local phone numbers are read in country.
 func Readings(text, country string) (list []Identity) {
 	for _, kind := range []string{KindExternalID, KindEmail, KindPhone} {
 		if i, err := ParseIdentity(kind, text, country); err == nil {
@@ -76,7 +76,7 @@ func (i Identity) Same(other Identity) bool {
 	return i.Kind == other.Kind && (i.Value == other.Value || i.canonical() == other.canonical())
 }
 
-// spelled is the form by which the first release matched the handle.
+// spelled returns the form by which the first release matched the handle.
 func (i Identity) spelled() string {
 	if i.Spelling != "" {
 		return i.Spelling
@@ -96,7 +96,7 @@ func (i Identity) Refused() error {
 	return nil
 }
 
-// AddIdentity appends i unless it is there already.
+// AddIdentity appends i, unless the list has it already.
 func AddIdentity(list []Identity, i Identity) []Identity {
 	if slices.Contains(list, i) {
 		return list

@@ -26,7 +26,8 @@ type Credential struct {
 	hash     [32]byte
 }
 
-// Proves tells, in constant time, whether the credential's secret is k's.
+// Proves tells whether the credential's secret is that of the key k. It compares in
+// constant time.
 func (c Credential) Proves(k *APIKey) bool {
 	return subtle.ConstantTimeCompare(c.hash[:], k.SecretHash[:]) == 1
 }

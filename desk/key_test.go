@@ -23,7 +23,7 @@ const (
 	goldenPadded = "prl_live_9cE0000000_000000000000000000000000000000000004ti"
 )
 
-// digits62 are those of contract §7.
+// digits62 has the digits of contract §7.
 const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // checksum implements contract §7 in another way: CRC-32 (IEEE) bit by bit, and base62 by
@@ -60,7 +60,7 @@ func TestNewKey_golden(t *testing.T) {
 		want   string
 	}{
 		{sequence(42, 1), golden},
-		{sequence(64, 1), golden}, // the rest is not used
+		{sequence(64, 1), golden}, // the other bytes are not used
 		{sequence(64, 7), goldenSeven},
 		{append([]byte{71, 162, 14}, make([]byte, 39)...), goldenPadded},
 	} {

@@ -15,7 +15,7 @@ import (
 	"parley/desk"
 )
 
-// nasty are inputs of n bytes that could make a rule slow.
+// nasty has functions that make inputs of n bytes which could make a rule slow.
 var nasty = map[string]func(n int) string{
 	"letters":             func(n int) string { return strings.Repeat("a", n) },
 	"capitals":            func(n int) string { return strings.Repeat("A", n) },
@@ -88,7 +88,7 @@ var nasty = map[string]func(n int) string{
 
 func repeated(s string, n int) string { return strings.Repeat(s, n/len(s)) }
 
-// counted repeats a format with growing numbers.
+// counted returns a text of at least n bytes: a format, repeated with growing numbers.
 func counted(format string, n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
@@ -97,7 +97,7 @@ func counted(format string, n int) string {
 	return b.String()
 }
 
-// ideographs are different Chinese characters, as far as there are enough.
+// ideographs returns a text of different Chinese characters, as far as there are enough.
 func ideographs(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len()+3 <= n; i++ {
@@ -106,7 +106,7 @@ func ideographs(n int) string {
 	return b.String()
 }
 
-// rules are the rules that read what a caller sends.
+// rules returns the rules that read data from callers.
 func rules() map[string]func(s string) {
 	settings := desk.NewSettings(desk.Workspace{}, 1, nil, []desk.Member{{ID: desk.ID{1}, Email: "ada@example.com"}}, nil, nil)
 	values := map[desk.Binding]desk.HintValue{desk.CustomerName: {Value: "Ada Lovelace"}}
@@ -321,7 +321,7 @@ func TestLinear_all(t *testing.T) {
 // the time grows by a multiple of the factor. A slow result is measured again, because it
 // may be chance.
 func grows(rule func(string), few, many string, factor time.Duration) (least, most time.Duration, ok bool) {
-	// regexp is ten times slower per byte where a text is long.
+	// For a byte of a long text, regexp takes ten times longer than for one of a short text.
 	const slack, shortest = 20, 4 * time.Microsecond
 	least, most = time.Hour, time.Hour
 	for range 12 {

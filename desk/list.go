@@ -11,14 +11,15 @@ const (
 	DefaultLimit = 50
 	MaxLimit     = 200
 
-	// MaxPage is how many bytes the body of a page may have, unless a single record has
-	// more.
+	// MaxPage is the greatest size of a page's body, in bytes. Only a page with a single
+	// record may be larger.
 	MaxPage = 4 << 20
 
-	// MaxLooked is how many records are read for one page of a filtered list.
+	// MaxLooked is the greatest number of records that are read for one page of a filtered
+	// list.
 	MaxLooked = 5000
 
-	// MaxMemberLooked is MaxLooked for a page of the console.
+	// MaxMemberLooked is the limit in place of MaxLooked for a page of the console.
 	MaxMemberLooked = 2000
 )
 
@@ -53,7 +54,7 @@ type ContactFilter struct {
 	UpdatedSince Time       // inclusive
 }
 
-// Passes tells whether a contact matches the filter without Held.
+// Passes tells whether a contact matches the filter. It does not check Held.
 func (f ContactFilter) Passes(c *Contact) bool {
 	return (f.Owner.IsZero() || ownerID(c.Owner) == f.Owner) && c.UpdatedAt >= f.UpdatedSince
 }
@@ -74,8 +75,8 @@ func (p ContactPlace) After(other ContactPlace) bool {
 // Place is the contact's position.
 func (c *Contact) Place() ContactPlace { return ContactPlace{c.UpdatedAt, c.ID} }
 
-// ListBytes is the contact's size in a page: the length of its JSON, or somewhat more.
-// Values that were read but are not shown count too.
+// ListBytes is the contact's size in a page: the length of its JSON, or somewhat more. It
+// includes values that were read and are not shown.
 func (c *Contact) ListBytes() int {
 	n := recordRoom + jsonBytes(c.ExternalID) + jsonBytes(c.Name) + jsonBytes(c.Email) + jsonBytes(c.Note) + len(c.Attributes.JSON())
 	if c.Owner != nil {
@@ -154,5 +155,5 @@ func (w *Webhook) ListBytes() int {
 // ListBytes is the member's size in a page.
 func (m *Member) ListBytes() int { return recordRoom + jsonBytes(m.Name) + jsonBytes(m.Email) }
 
-// MostLooked is how many conversations are looked at for one page.
+// MostLooked is the greatest number of conversations that are examined for one page.
 func (f ConversationFilter) MostLooked() int { return cmp.Or(f.Looked, MaxLooked) }

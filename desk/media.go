@@ -60,23 +60,25 @@ type FileHead struct {
 	Size int64  // in bytes; 0 or less: not said
 }
 
-// FetchLife is for how long after its message parley tries to fetch a file.
+// FetchLife is how long parley tries to fetch a file, from the time of the file's message.
 const FetchLife = 7 * 24 * time.Hour
 
-// UploadLife is how long an upload that no message uses is kept, in milliseconds.
+// UploadLife is how long an upload is kept if no message uses it, in milliseconds.
 const UploadLife = Time(24 * 60 * 60 * 1000)
 
-// InUse is the refusal to delete a file that a message has, or that a reply needs whose
-// outcome is not known yet.
+// InUse returns the refusal to delete a file: a message has the file, or a reply whose
+// outcome is not known yet needs it.
 func (*Media) InUse() *Error {
 	return Errorf(MediaInUse, "this file is in a message, or in one that is being sent: it goes with the contact")
 }
 
-// A UsedMedia says how many bytes of files a workspace may have, and has.
+// A UsedMedia has the number of bytes that the files of a workspace may have together, and
+// the number that they have now.
 type UsedMedia struct{ Limit, Used int64 }
 
-// FreeFloor is how many bytes must stay free on the file system with the files: the
-// operator's setting keep, but at most a twentieth of its size total.
+// FreeFloor returns how many bytes must stay free on the file system with the files. It is
+// the operator's setting keep, but at most a twentieth of total, the size of the file
+// system.
 func FreeFloor(keep, total int64) int64 { return min(keep, total/20) }
 
 // MediaFull is the refusal of a file for which the workspace has no room.
@@ -138,7 +140,7 @@ func MediaName(name string) string {
 	return name
 }
 
-// mostSent is how many bytes a file may have that is sent, by its type.
+// mostSent is the greatest size of a file that is sent, in bytes, by the file's type.
 var mostSent = map[string]int64{
 	typeJPEG: 5e6, typePNG: 5e6, typeWebP: 100e3,
 	typeMP4: 16e6, type3GPP: 16e6,
@@ -200,7 +202,8 @@ func (m *Media) Unavailable() error {
 	return e
 }
 
-// mediaRetry is after how many seconds a client should ask for a pending file again.
+// mediaRetry is the number of seconds after which a client should ask again for a pending
+// file.
 const mediaRetry = 5
 
 // UnavailableMedia is the detail of an error about a file that is not ready: its status, and

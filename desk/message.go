@@ -55,7 +55,7 @@ type Message struct {
 	Extra          *Extra // the content besides the text; nil: none
 }
 
-// Event is an event of the message.
+// Event returns an event of type t about the message.
 func (m *Message) Event(t EventType, by Actor, now Time) Event {
 	return Event{Type: t, Subject: m.ID, Conversation: m.ConversationID, Contact: m.ContactID, TS: m.TS, Actor: by, At: now}
 }
@@ -87,7 +87,8 @@ type Reaction struct {
 	Emoji string `json:"emoji"`
 }
 
-// Older fills in the fields that an earlier release did not store.
+// Older completes a message of an earlier release: it fills in the fields that this release
+// did not store.
 func (m *Message) Older() {
 	if m.Kind != "" {
 		return
@@ -163,7 +164,8 @@ func (m *Message) Reach(d DeliveryStatus, f *Failure) []string {
 
 // InboundTime returns the time to store for an inbound message. Providers report whole
 // seconds. newest is the time of the conversation's newest message in the same second, or
-// 0. The result is one millisecond later, so that the order of arrival is kept.
+// 0. If there is such a message, the result is later by one millisecond, so that the order
+// of arrival is kept.
 func InboundTime(at, newest Time) Time {
 	_, end := at.Second()
 	return min(max(at, newest+1), end-1)

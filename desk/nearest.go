@@ -21,8 +21,8 @@ func Nearest(name string, known []string) string {
 	return nearest
 }
 
-// distance is how many bytes must be inserted, removed, replaced, or swapped with the
-// next one, to turn a into b.
+// distance is the number of steps that turn a into b. A step inserts, removes or replaces a
+// byte, or swaps it with the next one.
 func distance(a, b string) int {
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

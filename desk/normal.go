@@ -52,14 +52,16 @@ func ParseExternalID(s string) (string, error) {
 	return s, nil
 }
 
-// ParseName returns a name, trimmed: at most 255 characters. An empty one clears.
+// ParseName returns a name, trimmed: at most 255 characters. An empty name clears the
+// field.
 func ParseName(s string) (string, error) { return parseText(s, "a name", 0, MaxName) }
 
-// ParseNote returns a note, trimmed: at most 10,000 characters. An empty one clears.
+// ParseNote returns a note, trimmed: at most 10,000 characters. An empty note clears the
+// field.
 func ParseNote(s string) (string, error) { return parseText(s, "a note", 0, MaxNote) }
 
-// parseText trims s and checks its number of characters. what names the field in
-// errors.
+// parseText trims s and checks its number of characters. Errors name the field with the
+// text in what.
 func parseText(s, what string, least, most int) (string, error) {
 	s = strings.TrimSpace(s)
 	if err := checkStorable(s); err != nil {

@@ -34,7 +34,7 @@ func TestParsePhone(t *testing.T) {
 		{"+123456", "", noDigits},
 		{"+999999999999999", "", "999999999999999"},
 		{"+9999999999999999", "", noDigits},
-		{"+15555550100", "TR", "15555550100"}, // not a valid number, and need not be
+		{"+15555550100", "TR", "15555550100"}, // not a valid number, but it need not be one
 		{"+44 (0)20 7946 0000", "", "442079460000"},
 		{"+05321234567", "TR", startsBy0},
 		{"+0090 532 123 45 67", "", startsBy0},
@@ -85,7 +85,7 @@ func TestParsePhone(t *testing.T) {
 		{"011 90 532 123 45 67", "US", "905321234567"},
 		{"011 1 202 555 0123", "US", "12025550123"},
 		{"00 90 532 123 45 67", "US", "905321234567"},
-		{"011 999 1234567", "US", "9991234567"}, // a prefix is a prefix, valid or not
+		{"011 999 1234567", "US", "9991234567"}, // the prefix counts even if the number after it is not valid
 		{"011 532 12", "US", noDigits},
 		{"905321234567", "US", "905321234567"}, // too long for the US
 		{"6591234567", "US", "6591234567"},     // possible in the US, valid in Singapore
@@ -143,7 +143,7 @@ func TestParsePhone(t *testing.T) {
 		{"030 123456", "DE", "4930123456"},
 		{"0151 12345678", "DE", "4915112345678"},
 		{"4915112345678", "DE", "4915112345678"},     // not 04915 112345678
-		{"04915 112345678", "DE", "494915112345678"}, // which this is
+		{"04915 112345678", "DE", "494915112345678"}, // this is the number 04915 112345678
 		{"1234567", "DE", "491234567"},
 		{"905321234567", "DE", "905321234567"},
 
@@ -180,7 +180,7 @@ func TestParsePhone(t *testing.T) {
 		{"0065 9123 4567", "SG", "6591234567"}, // not the prefix 006 and country 59
 		{"212345", "FO", noDigits},             // a whole number there, but too short for us
 
-		// A country that nobody knows is none.
+		// An unknown country counts as no country.
 		{"05321234567", "XX", noCountry},
 		{"905321234567", "001", "905321234567"},
 	} {

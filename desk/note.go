@@ -1,6 +1,6 @@
 package desk
 
-// MaxNoteText is how many characters a note may have (contract-talk §6).
+// MaxNoteText is the greatest number of characters in a note (contract-talk §6).
 const MaxNoteText = 4000
 
 // A Note is a text of the team about a conversation. The person never sees it: notes are

@@ -48,7 +48,7 @@ func (op *Op) Check() error {
 	return nil
 }
 
-// IDs are the contacts that the operation names by id.
+// IDs returns the ids by which the operation names contacts.
 func (op *Op) IDs() []ID {
 	if op.ByID {
 		return []ID{op.Target}
@@ -68,7 +68,7 @@ func (op *Op) Identities() []Identity {
 type Lookup struct {
 	IDs        []ID
 	Identities []Identity
-	Most       int // how many bytes of contacts to load, 0: all; if the Book is Over it, contacts are missing
+	Most       int // limits the bytes of the loaded contacts; 0: no limit. If the Book is larger, some contacts were not loaded
 }
 
 // Lookup names the contacts that the operation can change.
@@ -77,7 +77,8 @@ func (op *Op) Lookup() Lookup { return Lookup{IDs: op.IDs(), Identities: op.Iden
 // A Status is the result of an operation, as in a batch row.
 type Status string
 
-// The statuses. An operation that changes nothing has the status updated or assigned, too.
+// The statuses. An operation that changes nothing also has the status StatusUpdated or
+// StatusAssigned.
 const (
 	StatusCreated  Status = "created"
 	StatusUpdated  Status = "updated"

@@ -10,5 +10,5 @@ type Bucket struct {
 	Burst    int
 }
 
-// LongestBucket is how far in the future a bucket's places may be taken.
+// LongestBucket limits how far in the future a place of a bucket can be taken.
 const LongestBucket = time.Minute

@@ -16,9 +16,10 @@ const (
 	MaxPassword = 256
 )
 
-// How often passwords may be tried, also with success: SignInTries for an e-mail, and then one
-// in SignInEvery; AddressTries from an address, and then one in AddressEvery. A member's
-// changes of the password have the limits of an e-mail.
+// How often passwords may be tried, including successful tries. For one e-mail: SignInTries
+// at once, and after these one try in each SignInEvery. From one address: AddressTries at
+// once, and after these one try in each AddressEvery. The limits of an e-mail also apply
+// when a member changes the password.
 const (
 	SignInTries, SignInEvery   = 5, 30 * time.Second
 	AddressTries, AddressEvery = 20, 5 * time.Second

@@ -43,9 +43,9 @@ func ParseCountry(s string) (string, error) {
 //     number. A local number without its area code is refused.
 //   - Any other digits are international, and must not begin with 0.
 //
-// The sent digits, without the international prefix, must be 7 to 15, and so must the
-// result. country is a result of ParseCountry; with "", no number is national. A trunk
-// prefix after the country code is dropped.
+// The number must have 7 to 15 digits, both as it was sent, without the international
+// prefix, and in the result. country is a result of ParseCountry; with "", no number is
+// national. A trunk prefix after the country code is dropped.
 func ParsePhone(s, country string) (string, error) {
 	digits, err := readPhone(s, country)
 	return dropTrunk(digits), err
@@ -128,8 +128,8 @@ func digitsError(n int) error {
 	return fmt.Errorf("a phone number has %d to %d digits, this one has %d", MinPhoneDigits, MaxPhoneDigits, n)
 }
 
-// parseAccount returns the digits of a chat account: 7 to 15, the first not 0. A
-// leading + is allowed, separators are not.
+// parseAccount returns the digits of a chat account. They must be 7 to 15 digits, and the
+// first one must not be 0. A leading + is allowed, separators are not.
 func parseAccount(s string) (string, error) {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "+")
 	if !isDigits(s) {
@@ -150,7 +150,8 @@ func pickReading(readings []string) (string, error) {
 }
 
 // isValidPhone tells whether digits, country code first, are a valid number. The library
-// also accepts some numbers after dropping digits; these are not valid here.
+// also accepts some numbers of which it drops digits first. Such numbers are not valid
+// here.
 func isValidPhone(digits string) bool {
 	n, err := phonenumbers.Parse("+"+digits, "")
 	return err == nil && phonenumbers.IsValidNumber(n) && fullDigits(n) == digits
@@ -211,8 +212,9 @@ func newTerritory(m *phonenumbers.PhoneMetadata) *territory {
 	return t
 }
 
-// withoutPrefix returns the digits after an international prefix, the country's own
-// prefix first, or nil if there is no prefix.
+// withoutPrefix returns the digits that follow an international prefix, once for each
+// prefix that fits. The country's own prefix comes first. The result is nil if no prefix
+// fits.
 func (t *territory) withoutPrefix(digits string) []string {
 	var readings []string
 	if t != nil {
@@ -242,8 +244,8 @@ const (
 	valid         // matches a number range
 )
 
-// read reads digits as a number dialled in the country. full, with the country code, is
-// set only if the number is possible or valid.
+// read interprets digits as a number that is dialled in the country. full, with the country
+// code, is set only if the number is possible or valid.
 func (t *territory) read(digits string) (full string, f fit) {
 	if t == nil {
 		return "", unfit

@@ -22,7 +22,7 @@ type Policy struct {
 	UpdatedAt Time
 }
 
-// Assign says to which members conversations are assigned.
+// An Assign says to which members conversations are assigned.
 type Assign struct {
 	Mode    AssignMode `json:"mode"`
 	Members []ID       `json:"members"`
@@ -48,7 +48,7 @@ const (
 	OwnerPool  OwnerAway = "pool" // the conversation is assigned as if the contact had no owner
 )
 
-// AutoReply has the texts that are sent automatically; "" is none.
+// An AutoReply has the texts that are sent automatically; "" if no text is sent.
 type AutoReply struct {
 	Away       string `json:"away"`        // sent outside of the hours
 	Queued     string `json:"queued"`      // sent within the hours, if no member is eligible
@@ -108,8 +108,8 @@ func (in *PolicyInput) Policy(s *Settings, channel ID) (Policy, error) {
 	return p, err
 }
 
-// parse reads a policy. member looks up members. If known is false, their ids are unknown
-// and not checked.
+// parse returns the input as a policy. The function member looks up a member. If known is
+// false, the ids of members are unknown, and are not checked.
 func (in *PolicyInput) parse(member func(Reference) (ID, bool), known bool) (p Policy, err error) {
 	if in.Assign != nil {
 		if p.Assign, err = in.Assign.parse(member, known); err != nil {
@@ -302,8 +302,9 @@ func (s *Settings) Policies() iter.Seq[*Policy] { return maps.Values(s.policies)
 // policy.
 func (s *Settings) OwnPolicy(channel ID) *Policy { return s.policies[channel] }
 
-// Assigning returns the channels whose policy assigns now: it is within their hours, and a
-// listed member is available. opening is when the hours of another channel begin next.
+// Assigning returns the channels whose policy assigns conversations now: the time is within
+// the policy's hours, and a listed member is available. opening is the next time when the
+// hours of another channel begin.
 func (s *Settings) Assigning(now Time) (channels []ID, opening Time) {
 	opening = math.MaxInt64
 	for _, c := range s.Channels() {

@@ -101,7 +101,8 @@ func TestPolicyInput(t *testing.T) {
 		if at != c.wrong || err != nil && !desk.IsType(err, desk.InvalidRequest) {
 			t.Errorf("%+v %+v %+v: %v, want one at %q", c.in.Assign, c.in.Hours, c.in.AutoReply, err, c.wrong)
 		}
-		// Check, which knows no members, finds the same errors except those about members.
+		// The method Check knows no members. It finds the same errors, except errors about
+		// members.
 		if err := c.in.Check(); (err != nil) != (c.wrong != "" && !strings.HasPrefix(c.wrong, "/assign/members/")) {
 			t.Errorf("without members: %v, want one at %q", err, c.wrong)
 		}

@@ -48,9 +48,10 @@ func (p Principal) Stale(s *Settings) bool {
 	return p.Presumed && p.Settings.Version != s.Version
 }
 
-// Still checks a key or a member again inside a transaction. So nothing that the caller
-// sends is stored after a revocation, a removal or a change of role was answered. It
-// returns ErrUnauthorized, ErrSignedOut or Forbidden.
+// Still returns an error if the key or the member may no longer make the request, according
+// to the settings of a transaction. So nothing that the caller sends is stored after a
+// revocation, a removal or a change of role was answered. The error is ErrUnauthorized,
+// ErrSignedOut or Forbidden.
 func (p Principal) Still(s *Settings, needs Permission, now Time) error {
 	switch {
 	case p.Key != nil:
@@ -69,7 +70,8 @@ func (p Principal) Still(s *Settings, needs Permission, now Time) error {
 	return nil
 }
 
-// In returns the principal with the settings of a transaction. Still must have passed.
+// In returns the principal with the settings of a transaction. Call it only if the method
+// Still returned nil for them.
 func (p Principal) In(s *Settings) Principal {
 	p.Settings = s
 	if p.Key != nil {
@@ -117,8 +119,8 @@ func (m *Member) allow(needs Permission) error {
 	return Errorf(Forbidden, "members with the role %s lack the permission %s", m.Role, needs)
 }
 
-// MayManage returns nil for a member's own access, and for those who may administer the
-// workspace; else Unauthorized, Forbidden or NotFound.
+// MayManage returns nil if the member is the caller, or if the caller may administer the
+// workspace; otherwise Unauthorized, Forbidden or NotFound.
 func (p Principal) MayManage(s *Settings, member ID) error {
 	if p.Member != nil && p.Member.ID == member {
 		if s.Member(member) == nil {

@@ -2,7 +2,8 @@ package desk
 
 import "strings"
 
-// MaxReference is how many bytes a reference to a member has at most, as an e-mail.
+// MaxReference is the greatest length of a reference to a member, in bytes. It is that of
+// an e-mail.
 const MaxReference = MaxEmail
 
 // A Reference names a member as callers do: by id or e-mail. Its canonical form is computed

@@ -25,7 +25,7 @@ type ReplyRequest struct {
 	Attachment   *SentAttachment // instead of the text
 	Buttons      []Button
 	ReplyTo      Field[ID]        // the quoted message
-	Member       Field[Reference] // the author; if absent, the key is
+	Member       Field[Reference] // the author; if absent, the key is the author
 	Rule         AutoKind         // of an automatic reply; "" for replies of callers
 }
 
@@ -38,7 +38,7 @@ type SentAttachment struct {
 // MaxCaption is the greatest number of characters in a caption.
 const MaxCaption = 1024
 
-// Check returns InvalidRequest for an input that is wrong whatever is stored.
+// Check returns InvalidRequest for an input that is wrong, whatever data are stored.
 func (r *ReplyRequest) Check() error {
 	most := MaxReply
 	if r.Buttons != nil {

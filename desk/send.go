@@ -44,8 +44,8 @@ type SendRequest struct {
 	Profile        *ContactWrite // of a contact that the send creates
 }
 
-// Contradicts returns the identity of a profile with another number than the
-// recipient's, or nil (contract §5).
+// Contradicts returns an identity of the profile that has another number than the
+// recipient, or nil (contract §5).
 func (w *ContactWrite) Contradicts(phone string) *Identity {
 	for _, i := range w.Sent {
 		if claim := i.Claim(); claim.Kind == KindPhone && claim.Value != CanonicalNumber(phone) {
@@ -88,8 +88,8 @@ type Plan struct {
 	Reply        *Reply        // set for a free message; nil for a template
 }
 
-// Holds is the file of a reply whose outcome is not known yet, so that the file must be
-// kept; zero: none.
+// Holds returns the file of a reply whose outcome is not known yet. Until it is known, the
+// file must be kept. The result is zero if there is no such file.
 func (a *Attempt) Holds() ID {
 	if a.Plan.Reply == nil || a.Phase.Settled() || a.Erased {
 		return ID{}
@@ -204,7 +204,7 @@ func (a *Attempt) OptIn() *OptIn {
 }
 
 // Stored tells whether the message is stored in the plan's conversation: the attempt is
-// done, and the contact was not deleted meanwhile.
+// done, and the contact was not deleted in the meantime.
 func (a *Attempt) Stored() bool { return a.Phase == Done && !a.Erased }
 
 // Failed tells whether the attempt's message certainly did not reach the person: it was not
@@ -228,7 +228,8 @@ func (a *Attempt) InConversation() ID {
 	return ID{}
 }
 
-// As tells whether a settled attempt ended in the way that a person chose: sent or not sent.
+// As returns true if a settled attempt ended in the way that a person chose: sent or not
+// sent.
 func (a *Attempt) As(sent bool) bool {
 	if sent {
 		return a.Phase == Done
@@ -236,12 +237,14 @@ func (a *Attempt) As(sent bool) bool {
 	return a.Phase == Released
 }
 
-// KeyLife is how long an Idempotency-Key is kept after success, in hours of the
-// database's counter: 30 days (contract §5), and one hour for the one that had begun.
+// KeyLife is how long an Idempotency-Key is kept after success, in hours of the database's
+// counter. It is 30 days (contract §5), and one hour more because the first hour is not a
+// whole one.
 const KeyLife = 30*24 + 1
 
-// StatusLife is how long the status of a message that is not stored yet is kept, in hours
-// of the database's counter: a day, and one hour for the one that had begun.
+// StatusLife is how long a status is kept while its message is not stored yet, in hours of
+// the database's counter. It is a day, and one hour more because the first hour is not a
+// whole one.
 const StatusLife = 24 + 1
 
 // CallTime is how long a call to a provider may take. If the response comes later, the
@@ -288,7 +291,7 @@ func (a *Attempt) Erase() {
 	}
 }
 
-// took begins the notes that end with the provider's id of a message.
+// took is the beginning of the notes that end with the provider's id of a message.
 const took = "the provider took "
 
 // TookAnother is the note that the provider accepted a second message of the attempt, or
@@ -331,7 +334,7 @@ type StatusUpdate struct {
 
 // The types of an error's details, in addition to those of the contact rules.
 type (
-	// Languages are those in which a template exists.
+	// Languages has the languages in which a template exists.
 	Languages struct{ Languages []string }
 	// Unsendable says why a template can't be sent.
 	Unsendable struct {

@@ -95,7 +95,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestAttempt_Failed: the message certainly did not reach the person.
+// TestAttempt_Failed: Failed is true if the message certainly did not reach the person.
 func TestAttempt_Failed(t *testing.T) {
 	t.Parallel()
 	bounced, queued := &desk.Message{Delivery: desk.Failed}, &desk.Message{Delivery: desk.Queued}
@@ -146,7 +146,7 @@ func TestContact_Numbers(t *testing.T) {
 	}
 }
 
-// TestAttempt_Erase_and_Settle: which fields are dropped and which stay.
+// TestAttempt_Erase_and_Settle: some fields are removed, the others stay.
 func TestAttempt_Erase_and_Settle(t *testing.T) {
 	t.Parallel()
 	plan := desk.Plan{

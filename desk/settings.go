@@ -12,7 +12,7 @@ import (
 type Settings struct {
 	Workspace
 	Version    int64                 // grows with every change of the configuration
-	Attributes map[string]*Attribute // by key, archived ones too
+	Attributes map[string]*Attribute // by key; includes archived attributes
 	members    map[ID]*Member
 	byEmail    map[string][]*Member // by canonical form; members of an earlier release may share one
 	keys       map[ID]*APIKey

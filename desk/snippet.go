@@ -16,9 +16,10 @@ type Snippet struct {
 }
 
 const (
-	// MaxSnippets is how many saved replies a workspace may have.
+	// MaxSnippets is the greatest number of saved replies of a workspace.
 	MaxSnippets = 500
-	// MaxSnippetText is how many characters a saved reply may have, the same as a reply.
+	// MaxSnippetText is the greatest number of characters in a saved reply, the same as in a
+	// reply.
 	MaxSnippetText = MaxReply
 )
 
@@ -49,8 +50,8 @@ func NewSnippet(name, text string, at Time) (Snippet, error) {
 	return Snippet{name, text, at}, nil
 }
 
-// fillsSnippet tells whether a snippet may have the binding's placeholder. All may be used
-// but Free, whose value a person types.
+// fillsSnippet tells whether a snippet may contain the binding's placeholder. Only Free is
+// not allowed, because a person types its value.
 func fillsSnippet(b Binding) bool {
 	for _, known := range Bindings {
 		if known == b {

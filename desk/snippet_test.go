@@ -45,7 +45,8 @@ func TestNewSnippet(t *testing.T) {
 	}
 }
 
-// TestSnippet_Fill_bounded: long names can't make an answer of 500 of them huge.
+// TestSnippet_Fill_bounded: even with long names, an answer with 500 saved replies is not
+// huge.
 func TestSnippet_Fill_bounded(t *testing.T) {
 	t.Parallel()
 	s := desk.Snippet{Text: strings.Repeat("{{agent_name}}", 4096/len("{{agent_name}}"))}

@@ -43,7 +43,7 @@ type Template struct {
 	Status    string     // of the review, in lower case
 	Header    string     // the title with its placeholders; "" if it is missing or not a text
 	Body      string     // the message with its placeholders
-	Variables []Variable // those of the title, then those of the message, each once per part
+	Variables []Variable // the variables of the title, then the variables of the message; in each part, a variable counts once
 	Named     bool       // parameters are sent by name, not by position
 	Reasons   []string   // why it can't be sent: a part of TemplateReasons, in that order; empty: it can be sent
 	Look      Look
@@ -64,7 +64,7 @@ var (
 	templateLanguage = regexp.MustCompile(`^[a-z]{2,3}([_-][A-Z0-9a-z]+)*$`)
 )
 
-// What a library of templates has at most. WhatsApp's own limit is some thousands.
+// The limits of a library of templates. WhatsApp's own limit is some thousand templates.
 const (
 	MaxTemplates     = 10_000
 	MaxLibraryBytes  = 32 << 20  // of the provider's JSON
@@ -88,10 +88,10 @@ func LibraryTooLarge() *Error {
 // component type occurs twice, the first counts, and the second makes the template not
 // sendable.
 //
-// It returns InvalidRequest, naming a JSON pointer where there is one, for what is
-// no such form at all: more than MaxTemplateBytes, no JSON object in UTF-8, a missing
-// or malformed name, language or status, components that are no array, and a text that
-// is none or holds U+0000.
+// It returns InvalidRequest, with a JSON pointer where possible, for a source without this
+// form: it has more than MaxTemplateBytes, or is not a JSON object in UTF-8; its name,
+// language or status is missing or malformed; its components are not an array; or a text is
+// not a string, or contains U+0000.
 func ParseTemplate(source []byte) (*Template, error) {
 	if len(source) > MaxTemplateBytes {
 		return nil, Invalidf("a template has at most %d KiB of JSON", MaxTemplateBytes>>10)
@@ -438,8 +438,8 @@ func (t *Template) readLook(components []any) {
 	}
 }
 
-// readSamples reads the samples of a part: values for the variables 1, 2, 3 and so on, or
-// named, the values by name.
+// readSamples reads the samples of a part. values has the samples of the variables 1, 2, 3
+// and so on; named has those of variables with names.
 func (t *Template) readSamples(part Part, values []any, named any) {
 	samples := map[string]string{}
 	params, _ := named.([]any)
@@ -480,8 +480,9 @@ const (
 	PartBody   Part = "body"
 )
 
-// A Variable is a placeholder in a template that each send fills. If it occurs twice in
-// a part it is one variable; the same key in title and message is two.
+// A Variable is a placeholder in a template that each send fills. If it occurs twice in a
+// part, it is one variable. The same key in the title and in the message stands for two
+// variables.
 type Variable struct {
 	Part Part
 	Key  string // in the template's spelling, without the braces

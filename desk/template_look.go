@@ -33,8 +33,8 @@ func (t *Template) Pieces(part Part) (list []Piece) {
 	return list
 }
 
-// MostAround is how many characters of a template's text Around returns on each side of a
-// variable.
+// MostAround is the greatest number of characters that the method Around returns on each
+// side of a variable.
 const MostAround = 32
 
 // Around returns the words before and after the first place of a variable, so that people
@@ -78,7 +78,7 @@ func (t *Template) Around(v Variable) (before, after string) {
 	return before, after
 }
 
-// spaced is a text with one space in place of each run of white space.
+// spaced returns a text with one space in place of each run of white space.
 func spaced(text string) string {
 	var b strings.Builder
 	space := false
@@ -103,8 +103,9 @@ const (
 )
 
 // Search returns the sendable templates that have all the words of a search, in any order
-// and in any case. Templates that have all words in their name come first, then those that
-// have them in the name or the text. A search without words returns all sendable templates.
+// and in any case. Templates that have all words in their name come first. Then come
+// templates that have some of the words only in the text. A search without words returns
+// all sendable templates.
 func (l *Library) Search(find string) []*Template {
 	words := strings.Fields(strings.ToLower(strings.ToValidUTF8(find[:min(len(find), maxSearch)], " ")))
 	words = words[:min(len(words), maxSearchWords)]

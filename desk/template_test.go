@@ -15,8 +15,8 @@ import (
 	"parley/desk"
 )
 
-// templateJSON is an approved template of these components. The members of the object
-// changes replace its own; null removes a member.
+// templateJSON returns an approved template with these components. Members of the object
+// changes replace the template's own members; null removes a member.
 func templateJSON(t tester, components, changes string) []byte {
 	t.Helper()
 	members := map[string]json.RawMessage{}
@@ -49,7 +49,8 @@ func templateOf(t tester, components, changes string) *desk.Template {
 	return tmpl
 }
 
-// textTemplate is a template with this title, unless it is "", and this message.
+// textTemplate returns a template with this message. It has this title, unless header is
+// "".
 func textTemplate(t tester, header, body, changes string) *desk.Template {
 	t.Helper()
 	var components []string
@@ -211,7 +212,7 @@ func TestParseTemplate_components(t *testing.T) {
 		{"two footers", hi + `,{"type":"FOOTER","text":"a"},{"type":"FOOTER","text":"{{"}`, "", "", "unknown_component"},
 		{"two sets of buttons", buttons(`{"type":"QUICK_REPLY"}`) + `,{"type":"BUTTONS","buttons":[{"type":"OTP"}]}`, "", "", "unknown_component"},
 
-		// All that applies, each reason once.
+		// All reasons that apply, each once.
 		{"everything", `{"type":"HOLOGRAM"},{"type":"LIMITED_TIME_OFFER"},{"type":"CAROUSEL"},{"type":"FOOTER","text":"{{1}}"},{"type":"HEADER","format":"IMAGE"},` +
 			`{"type":"BUTTONS","buttons":[{"type":"SPM"},{"type":"FLOW"},{"type":"URL","url":"{{1}}"},{"type":"OTP"},{"type":"APP"}]},{"type":"X"}`,
 			`{"status":"DISABLED","category":"AUTHENTICATION"}`, "", strings.Join(desk.TemplateReasons, " ")},
@@ -232,7 +233,8 @@ func TestParseTemplate_components(t *testing.T) {
 	}
 }
 
-// The order of the list is the order of the wire (contract §6).
+// TestTemplateReasons: the list has the order in which the API gives the reasons (contract
+// §6).
 func TestTemplateReasons(t *testing.T) {
 	t.Parallel()
 	want := "not_approved authentication header_media body_missing placeholders button_variable button_parameter carousel limited_time_offer unknown_component"
@@ -338,7 +340,8 @@ func checkNoTemplate(t *testing.T, source []byte, why string) {
 	}
 }
 
-// TestParseTemplate_large: one that is larger than any of a provider can't be read.
+// TestParseTemplate_large: a template that is larger than any template of a provider can't
+// be read.
 func TestParseTemplate_large(t *testing.T) {
 	t.Parallel()
 	source := `{"name":"a","language":"en","status":"APPROVED","components":[{"type":"BODY","text":"Hi"}]}`
@@ -365,7 +368,7 @@ func TestParseTemplate_takes_names_and_languages(t *testing.T) {
 	}
 }
 
-// pages are templates as the provider lists them.
+// pages returns templates in the form in which the provider lists them.
 func pages(t testing.TB) (sources []json.RawMessage) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/templates/templates_page*.json")
@@ -391,7 +394,7 @@ func readJSON(t testing.TB, file string, into any) {
 	}
 }
 
-// mirrored are the templates of pages.
+// mirrored returns the templates of pages, read by ParseTemplate.
 func mirrored(t testing.TB) (list []*desk.Template) {
 	t.Helper()
 	for _, source := range pages(t) {
@@ -464,7 +467,7 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// By bytes, as both stores sort.
+// TestLibrary_sorts_by_bytes: the order is by bytes, as both stores sort.
 func TestLibrary_sorts_by_bytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,8 +2,8 @@ package desk
 
 import "time"
 
-// A Time is a moment in milliseconds since 1970 UTC, the precision of the wire
-// and of both stores.
+// A Time is a moment in milliseconds since 1970 UTC. The API and both stores have the same
+// precision.
 type Time int64
 
 // TimeOf truncates t to a Time.

@@ -10,7 +10,8 @@ import (
 // is immutable; the zero value is empty.
 type Attributes struct{ json string }
 
-// StoredAttributes returns the values from their stored form, which is that of JSON.
+// StoredAttributes returns the values from their stored form, which is the result of the
+// method JSON.
 func StoredAttributes(json string) Attributes {
 	if json == "{}" {
 		json = ""

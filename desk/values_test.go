@@ -99,8 +99,9 @@ func TestAttributes_merge(t *testing.T) {
 	}
 }
 
-// TestAttributes_hold_what_was_written: after any writes, through a store or not, the object
-// is valid JSON, sorted by the bytes of its keys, and equals a map after the same writes.
+// TestAttributes_hold_what_was_written: after any writes, with or without a store between
+// them, the object is valid JSON and sorted by the bytes of its keys. It is equal to a map
+// after the same writes.
 func TestAttributes_hold_what_was_written(t *testing.T) {
 	t.Parallel()
 	storable := rapid.String().Filter(func(s string) bool { return !strings.ContainsRune(s, 0) })
@@ -158,8 +159,8 @@ func TestAttributes_hold_what_was_written(t *testing.T) {
 	})
 }
 
-// anyValue draws a value for an attribute, and what encoding/json reads it as;
-// nil when it clears.
+// anyValue draws a value for an attribute. It also returns the value as encoding/json reads
+// it, or nil if the value clears.
 func anyValue(t *rapid.T, a desk.Attribute, text *rapid.Generator[string]) (desk.Value, any) {
 	if rapid.IntRange(0, 4).Draw(t, "null") == 0 {
 		return desk.Value{}, nil

@@ -28,9 +28,9 @@ type NamedValue struct{ Address, Value string }
 // in a list is its position, such as "[3]".
 type VariableProblem struct{ Address, Message string }
 
-// Values returns the values in the order of t.Variables, exactly as given. If they are
-// not valid it returns InvalidVariables with a []VariableProblem: first the variables
-// that can't be filled, in the template's order, then the values that belong to no
+// Values returns the values in the order of t.Variables, exactly as given. If they are not
+// valid it returns InvalidVariables with a []VariableProblem. First come the variables that
+// can't be filled, in the template's order. Then come the values that belong to no
 // variable, in request order (contract §5).
 func (t *Template) Values(in TemplateValues) ([]string, error) {
 	given, named := map[string]string{}, in.Named
@@ -89,8 +89,8 @@ func (t *Template) nameValues(list []string) []NamedValue {
 	return named
 }
 
-// checkVariable says why the provider or parley's store would refuse a value; "": neither
-// would. Values are never changed.
+// checkVariable returns the reason why the provider or parley's store would refuse a value;
+// "" if both accept it. Values are never changed.
 func checkVariable(value string) string {
 	if Blank(value) {
 		return "the value is empty: the provider takes none that is empty or only blanks"
@@ -140,9 +140,9 @@ func (t *Template) checkLength(part Part, name, text string, bound int, values [
 	return longest, fmt.Sprintf("the filled %s has %d characters more than the %d that it may have: shorten this value, its longest", name, over, bound)
 }
 
-// Text is the message as the person reads it: the filled title, if there is one, as
-// *Title* on its own line, then the filled message (contract §5). values are a result of
-// Values. A placeholder in a value is plain text.
+// Text returns the message as the person reads it: the filled title, if there is one, as
+// *Title* on its own line, and then the filled message (contract §5). values are a result
+// of the method Values. A placeholder in a value is plain text.
 func (t *Template) Text(values []string) string {
 	body := t.fill(PartBody, t.Body, values)
 	if t.Header == "" {
@@ -174,9 +174,10 @@ type Parameter struct {
 	Text string
 }
 
-// Components is the data that the provider gets for a template: one component for each
-// part with variables, the title's first. A part without variables has none, because the
-// provider refuses a component without parameters. values are a result of Values.
+// Components returns the data that the provider gets for a template: one component for each
+// part with variables, first for the title. There is no component for a part without
+// variables, because the provider refuses a component without parameters. values are a
+// result of the method Values.
 func (t *Template) Components(values []string) (list []Component) {
 	for i, v := range t.Variables {
 		if len(list) == 0 || list[len(list)-1].Part != v.Part {

@@ -22,7 +22,8 @@ func TestVariableAddress(t *testing.T) {
 	}
 }
 
-// The text for a person and the data for the provider, for three of the provider's templates.
+// TestTextAndComponents checks the text for a person and the data for the provider, for
+// three of the provider's templates.
 func TestTextAndComponents(t *testing.T) {
 	t.Parallel()
 	library := desk.NewLibrary(1, mirrored(t))
@@ -89,7 +90,7 @@ func TestTextAndComponents_of_one_part(t *testing.T) {
 
 func listed(values ...string) desk.TemplateValues { return desk.TemplateValues{List: values} }
 
-// keyed reads addresses and values in turn.
+// keyed returns values by address. pairs has each address and, after it, its value.
 func keyed(pairs ...string) desk.TemplateValues {
 	in := desk.TemplateValues{Object: true}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -180,7 +181,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A value can be small in the request, and large in a template that has it 200 times.
+// TestValues_refuses_before_it_fills: a value can be small in the request, and large in a
+// template that has it 200 times.
 func TestValues_refuses_before_it_fills(t *testing.T) { // not parallel: it looks at all memory
 	tmpl := textTemplate(t, "", strings.Repeat("{{1}}", 200), "")
 	in := listed(strings.Repeat("a", 1<<20))

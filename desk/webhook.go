@@ -31,10 +31,10 @@ const (
 	DisabledGone    DisabledReason = "gone"    // the endpoint answered 410
 )
 
-// MaxWebhooks is how many webhooks a workspace may have.
+// MaxWebhooks is the greatest number of webhooks of a workspace.
 const MaxWebhooks = 20
 
-// A WebhookState says how far the deliveries of a webhook are. It changes with every
+// A WebhookState says how far the deliveries of a webhook have come. It changes with every
 // delivery, so it is not part of the settings.
 type WebhookState struct {
 	Cursor       EventPlace // deliveries have begun up to here
@@ -69,9 +69,10 @@ type WebhookEdit struct {
 	Enabled *bool
 }
 
-// WebhookRules are the operator's rules for URLs of webhooks, besides the fixed ones.
+// WebhookRules are the operator's rules for URLs of webhooks, in addition to the fixed
+// rules.
 type WebhookRules struct {
-	PlainHTTP bool                  // http is allowed, too
+	PlainHTTP bool                  // http is also allowed
 	Refused   func(netip.Addr) bool // addresses to which nothing is delivered; nil: none
 }
 
@@ -125,7 +126,7 @@ func (s *Settings) CheckWebhook(w *Webhook) error {
 // An ExistingWebhook is the details of WebhookExists.
 type ExistingWebhook struct{ ID ID }
 
-// maxWebhookURL is how many bytes a webhook's URL may have.
+// maxWebhookURL is the greatest length of a webhook's URL, in bytes.
 const maxWebhookURL = 2048
 
 func (r WebhookRules) checkURL(text string) error {
@@ -206,8 +207,8 @@ func FilterOf(types []string) *EventFilter {
 }
 
 // AllowAll returns Forbidden unless a reader may read all types of the filter. For * the
-// reader must be allowed to read every type, because an endpoint gets them all. (For leaves
-// out types that the reader may not read.)
+// reader must be allowed to read every type, because an endpoint gets them all. (The method
+// For is different: it leaves out types that the reader may not read.)
 func (f EventFilter) AllowAll(allow func(Permission) error) error {
 	for _, t := range EventTypes {
 		if needs := t.Needs(); needs != "" && (f.all || len(f.named) == 0 || slices.Contains(f.named, t)) {
@@ -225,7 +226,7 @@ const (
 	minWebhookSecret    = 24
 	maxWebhookSecret    = 64
 
-	// NewWebhookSecret is how many random bytes a new secret has.
+	// NewWebhookSecret is the number of random bytes in a new secret.
 	NewWebhookSecret = 32
 )
 

@@ -118,7 +118,8 @@ func TestWebhookApply(t *testing.T) {
 	}
 }
 
-// TestWebhookEvents: which event a change of a webhook has, and how it changes the state.
+// TestWebhookEvents checks which event a change of a webhook has, and whether the change
+// makes parley forget the webhook's failures (Renew).
 func TestWebhookEvents(t *testing.T) {
 	stored := desk.Webhook{ID: desk.ID{1}, URL: "https://a.example", Types: []string{"*"}, Enabled: true, Sealed: []byte("a"), CreatedAt: 1, UpdatedAt: 2}
 	off := stored

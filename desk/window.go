@@ -25,29 +25,29 @@ type Window struct {
 	ShutAt Time         // messages up to this time do not open the window; 0: never shut
 	ShutBy WindowReason // ByTheProvider or NumberChanged
 
-	RepliedAt   Time // when a person last replied on the channel, templates aside; 0: never
+	RepliedAt   Time // when a person last replied on the channel; templates do not count; 0: never
 	AutoReplyAt Time // when the last automatic reply was decided; 0: never
 	AutoReplies int  // automatic replies since a person last replied
 }
 
-// Replied counts a reply that a person wrote.
+// Replied records a reply that a person wrote.
 func (w *Window) Replied(at Time) { w.RepliedAt, w.AutoReplies = max(w.RepliedAt, at), 0 }
 
-// AutoReplied counts an automatic reply.
+// AutoReplied records an automatic reply.
 func (w *Window) AutoReplied(at Time) {
 	w.AutoReplyAt = at
 	w.AutoReplies++
 }
 
-// Open counts a message that the contact wrote at a time, from a number or a user id.
+// Open records a message that the contact wrote at a time, from a number or a user id.
 func (w *Window) Open(at Time, number, userID string) {
 	if at >= w.OpenedAt {
 		w.OpenedAt, w.Number, w.UserID = at, number, userID
 	}
 }
 
-// Shut closes the window for messages up to a time. It returns false if the window was
-// already shut then or later.
+// Shut closes the window: messages up to a time no longer open it. It returns false if the
+// window was already shut up to this time or a later one.
 func (w *Window) Shut(at Time, by WindowReason) bool {
 	if at <= w.ShutAt {
 		return false
@@ -63,7 +63,7 @@ type WindowState struct {
 	Reason   WindowReason // why it is closed; "" while it is open
 }
 
-// State is the window at a moment.
+// State returns the state of the window at a moment.
 func (w *Window) State(now Time) WindowState {
 	end := w.OpenedAt + WindowLength
 	switch {

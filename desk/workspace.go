@@ -38,9 +38,9 @@ type Member struct {
 	SessionsFrom Time
 }
 
-// EndSessions raises SessionsFrom. When the member is stored, all stored sessions end.
-// SessionsFrom is also a time, because nodes of an earlier release compare it with a
-// session's start.
+// EndSessions raises SessionsFrom. All sessions of the member end when the member is
+// stored. SessionsFrom is also a time, because nodes of an earlier release compare it with
+// a session's start.
 func (m *Member) EndSessions(now Time) { m.SessionsFrom = max(now, m.SessionsFrom) + 1 }
 
 // A Permission allows a key or a member an action.

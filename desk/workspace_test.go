@@ -13,7 +13,7 @@ import (
 func TestParsePermissions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		sent, want string // want is a part of the refusal when it begins with "!"
+		sent, want string // if want begins with "!", the rest of it is a part of the refusal
 	}{
 		{"all", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write"},
 		{" all\n", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write"},

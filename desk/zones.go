@@ -24,7 +24,7 @@ var zoneFiles = sync.OnceValue(func() *zip.Reader {
 	return r
 })
 
-var zones sync.Map // of those that were asked for, by name: *time.Location
+var zones sync.Map // the zones that were used before, by name: *time.Location
 
 // TimeZones lists the names of time zones that belong to a place, such as Europe/Istanbul.
 // Other zones, such as UTC, are accepted but not listed.

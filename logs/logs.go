@@ -15,7 +15,7 @@ import (
 
 // The bounds of a Handler.
 const (
-	// tellEvery is how often equal warnings make a line.
+	// tellEvery is the time between two lines about equal warnings.
 	tellEvery = time.Minute
 
 	// maxSubjects is how many subjects of one message have their own lines. maxMessages is
@@ -24,17 +24,17 @@ const (
 	maxMessages = 256
 )
 
-// A Handler passes on the first of several equal warnings at once. It counts the
-// following ones. A minute later, it passes on the newest of them, with their number as
-// the attribute repeated.
+// A Handler passes on the first of several equal warnings at once, and counts the following
+// ones. A minute later, it passes on the newest warning. Its attribute repeated is the
+// number of counted warnings.
 //
 // Two warnings are equal if they have the same message, belong to the same work, and
-// concern the same records: attributes whose names end in _id have the same values.
-// Other values may differ, because an error may contain a port or a time. If a message
-// has more than sixteen subjects in a minute, the warnings of further subjects count as
-// one. Errors of further subjects are passed on as they are, since each may be of
-// interest. So are records below Warn or above Error, and records of a request (with a
-// request_id).
+// concern the same records: attributes whose names end in _id have the same values. Other
+// values may differ, because an error may contain a port or a time. If a message has more
+// than sixteen subjects in a minute, the warnings of further subjects count as one. Errors
+// of further subjects are passed on as they are, since each may be of interest. Records
+// below Warn or above Error, and records of a request (with a request_id), are also passed
+// on as they are.
 type Handler struct {
 	next   slog.Handler
 	tables *tables
@@ -140,8 +140,8 @@ func (t *tables) count(to slog.Handler, what, subject string, r slog.Record) boo
 	return true
 }
 
-// tell passes on the newest record of a line, with the number of counted ones. If none
-// were counted, the line is forgotten.
+// tell passes on the newest record of a line, with the number of counted records. If no
+// record was counted, the line is forgotten.
 func (t *tables) tell(what, subject string) {
 	t.mu.Lock()
 	m := t.messages[what]

@@ -126,7 +126,7 @@ func (h *house) http(method, path string, header http.Header, body string) (int,
 	return answer.StatusCode, text
 }
 
-// bearer adds a key to requests.
+// A bearer is a key. As an http.RoundTripper, it adds the key to each request.
 type bearer string
 
 func (key bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -362,15 +362,15 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// needs are the permissions of the tools (contract-events §6).
+// needs has the permission of each tool (contract-events §6).
 var needs = map[string]string{
 	"find_contact": "contacts:read", "upsert_contact": "contacts:write", "list_attributes": "attributes:read", "list_members": "members:read",
 	"list_templates": "templates:read", "list_conversations": "conversations:read", "list_events": "events:read", "read_conversation": "conversations:read",
 	"assign_conversation": "conversations:write", "set_conversation_status": "conversations:write", "send_template": "messages:send", "reply": "messages:send",
 }
 
-// TestListedByPermission: a key sees only the tools that it may use, and only those
-// work.
+// TestListedByPermission: a key sees only the tools that it may use. Other tools do not
+// work with this key.
 func TestListedByPermission(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -526,7 +526,7 @@ func TestRevokedKey(t *testing.T) {
 }
 
 // TestRateLimit: each request of an assistant counts once for the rate limit of its key,
-// also a refused one. The API requests that a tool makes do not count.
+// even if it is refused. The API requests that a tool makes do not count.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

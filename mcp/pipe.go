@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// lastAnswers is how long the end of the input waits for responses.
+// lastAnswers is how long a pipe waits for the last responses after the input has ended.
 const lastAnswers = 30 * time.Second
 
 // A pipe is a client's two streams, with one message on each line. When the input ends,

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// A rest makes requests to the API within this process.
+// A rest is a client that makes requests to the API within this process.
 type rest struct {
 	api           http.Handler
 	authorization string // the header of the caller

@@ -76,7 +76,7 @@ func (s *Server) rest(r sdk.Request) rest {
 	return to
 }
 
-// listWhatKeyMay removes tools from a list that the caller's key must not use.
+// listWhatKeyMay removes from a list the tools that the caller's key may not use.
 func (s *Server) listWhatKeyMay(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, r)

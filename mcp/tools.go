@@ -282,7 +282,7 @@ func parseInput(arguments []byte) (in input, err error) {
 	return in, nil
 }
 
-// only refuses members that a schema does not have.
+// only returns an error if the input has a member that the schema does not have.
 func (in input) only(schema object) error {
 	properties := schema["properties"].(object)
 	for _, m := range in {
@@ -298,7 +298,7 @@ func (in input) only(schema object) error {
 	return nil
 }
 
-// take returns the first member with a name, and the others.
+// take returns the first member with a name, and the other members.
 func (in input) take(name string) (m member, others input, there bool) {
 	i := slices.IndexFunc(in, func(m member) bool { return m.name == name })
 	if i < 0 {

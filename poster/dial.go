@@ -64,9 +64,10 @@ func (p *Poster) dialTLS(ctx context.Context, _, address string) (net.Conn, erro
 	return p.secure(ctx, conn, address)
 }
 
-// dial connects to an address, or lets the proxy do so. The guard checks the address of
-// each connect, after the name was resolved. So neither a spelling nor a second response
-// of a name server gets past it. A reused connection was checked when it was made.
+// dial connects to an address, or lets the proxy do so. For each connection, the guard
+// checks the address after the name was resolved. So neither another spelling nor a second
+// response of a name server gets past the guard. A reused connection was checked when it
+// was made.
 func (p *Poster) dial(ctx context.Context, address string, plain bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.bounds.connect)
 	defer cancel()

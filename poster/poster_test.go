@@ -84,7 +84,8 @@ func listen(t *testing.T, address string, serve func(net.Conn)) (at string, coun
 // hangUp closes a connection at once.
 func hangUp(net.Conn) {}
 
-// answering reads a request, responds with raw bytes, and closes the connection.
+// answering returns a function for listen. The function reads a request, responds with raw
+// bytes, and closes the connection.
 func answering(raw string) func(net.Conn) {
 	return func(conn net.Conn) {
 		if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
@@ -143,7 +144,8 @@ func resolver(t *testing.T, answer func(name string) []string) *net.Resolver {
 	}}
 }
 
-// always returns the same addresses for every name.
+// always is for resolver: the function that it returns answers every name with the same
+// addresses.
 func always(addresses ...string) func(string) []string {
 	return func(string) []string { return addresses }
 }
@@ -355,8 +357,8 @@ var spellings = strings.Fields(`
 	https:127.0.0.1:%s/ https:///127.0.0.1:%s/ https:\\127.0.0.1:%s/ //127.0.0.1:%s/ http://127.0.0.1:%s/ http://[::1]:%s/ http://localhost:%s/`)
 
 // TestRefusedAddresses: no spelling of an address of this machine makes a connection, by
-// https or by http. With the addresses allowed, many of the same URLs do, so they really
-// lead here.
+// https or by http. If the addresses are allowed, many of the same URLs make one. So these
+// URLs really lead to this machine.
 func TestRefusedAddresses(t *testing.T) {
 	t.Parallel()
 	at, count := listen(t, "127.0.0.1:0", hangUp)
@@ -635,7 +637,8 @@ func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestWords: the words of outcomes are those that the metrics count from the start.
+// TestWords: desk.TryErrors lists the words of outcomes. The metrics have a counter for each
+// of them from the start.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	words := []string{poster.AddressRefused, poster.DNS, poster.Connect, poster.TLS, poster.Timeout, poster.Protocol, poster.Redirect, poster.Gone, poster.Status}

@@ -6,8 +6,8 @@ import (
 	"parley/desk"
 )
 
-// A Later is an update that the provider itself creates after a wait, such as a simulated
-// status, which will not come from outside.
+// A Later is an update that the Provider itself creates after a wait, such as a simulated
+// status. It does not come from outside.
 type Later struct {
 	Wait time.Duration
 	Body []byte // the body of its inbound item

@@ -15,8 +15,8 @@ type Access struct {
 	Secrets   Secrets
 }
 
-// Secrets are the secrets of a channel at its provider. CheckAccount of the provider checks
-// that those it needs are set.
+// Secrets are the secrets of a channel at its provider. The provider's CheckAccount checks
+// that the secrets which it needs are set.
 type Secrets struct {
 	Token        Secret // for the API
 	AppSecret    Secret // signs callbacks
@@ -45,8 +45,8 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 // MarshalText implements encoding.TextMarshaler.
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// SameApp tells whether both channels have an app secret in common. Old app secrets count,
-// too, because a secret is replaced on one channel after the other.
+// SameApp tells whether both channels have an app secret in common. Old app secrets also
+// count, because a secret is replaced on one channel after the other.
 func (s Secrets) SameApp(other Secrets) bool {
 	for _, a := range [2]Secret{s.AppSecret, s.OldAppSecret} {
 		if a != (Secret{}) && (a == other.AppSecret || a == other.OldAppSecret) {
@@ -56,8 +56,9 @@ func (s Secrets) SameApp(other Secrets) bool {
 	return false
 }
 
-// Replaced returns the secrets with the non-empty ones of by. The previous app secret stays
-// valid until oldUntil, because the provider repeats callbacks that it has signed with it.
+// Replaced returns the secrets after a change: each secret that is not empty in by replaces
+// the old one. The previous app secret stays valid until oldUntil, because the provider
+// repeats callbacks that it has signed with it.
 func (s Secrets) Replaced(by Secrets, oldUntil desk.Time) Secrets {
 	if by.Token != (Secret{}) {
 		s.Token = by.Token

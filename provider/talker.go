@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// With returns the reported data with those that the provider reported later.
+// With returns the reported data, together with the data in more, which the provider
+// reported later.
 func (f FetchedMedia) With(more FetchedMedia) FetchedMedia {
 	if more.MIME != "" {
 		f.MIME = more.MIME
@@ -22,13 +23,14 @@ func (f FetchedMedia) With(more FetchedMedia) FetchedMedia {
 
 // A Talker is a Provider through which people can be answered freely.
 type Talker interface {
-	// Upload hands over a file and returns the provider's id of it. Its errors are those of
-	// Send.
+	// Upload hands over a file and returns the provider's id of it. It returns the same
+	// errors as Send.
 	Upload(ctx context.Context, at Access, mime, name string, size int64, content io.Reader) (ref string, err error)
 
 	// Fetch writes a file that a person sent to w, and returns the provider's data about the
-	// file. It may call told with these data before the first byte. An error of told or of w
-	// ends the call. Fetch returns ErrMediaGone if the provider no longer has the file.
+	// file. The callback told may get these data before the first byte. An error from told or
+	// from w ends the call. Fetch returns ErrMediaGone if the provider no longer has the
+	// file.
 	Fetch(ctx context.Context, at Access, ref string, told func(FetchedMedia) error, w io.Writer) (FetchedMedia, error)
 
 	// MarkRead tells the provider that a message was read.

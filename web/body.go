@@ -13,8 +13,8 @@ import (
 )
 
 // Body reads the request's body, of up to limit bytes, for an authenticated caller of a
-// workspace. Memory is taken as bytes arrive, not as announced. The caller may use the
-// bytes until Release.
+// workspace. Memory is taken for the bytes that arrive, not for the announced length. The
+// caller may use the bytes until Release.
 func (w *Response) Body(limit int, ws desk.ID) ([]byte, error) {
 	most := limit
 	if n := w.request.ContentLength; n >= 0 {
@@ -24,8 +24,8 @@ func (w *Response) Body(limit int, ws desk.ID) ([]byte, error) {
 	return w.read(w.server.budget(most), limit, ws)
 }
 
-// heard is how many times the limit a body may be so that its client still gets the
-// answer that it is too large.
+// heard is a factor. If a body is not larger than heard times its limit, it is read to its
+// end, so that the client gets the answer that the body is too large.
 const heard = 4
 
 // passOver reads a body that is too large, and keeps nothing of it. Many clients send
@@ -37,8 +37,8 @@ func (w *Response) passOver(length, limit int64) {
 	}
 }
 
-// UncheckedBody is Body for a caller who is not authenticated yet. Such bodies have a
-// budget of their own.
+// UncheckedBody is like Body, for a caller who is not authenticated yet. The bodies of such
+// callers have their own budget.
 func (w *Response) UncheckedBody(limit int) ([]byte, error) {
 	return w.read(w.server.unchecked, limit, desk.ID{})
 }
@@ -131,7 +131,7 @@ func (w *Response) stopReading() {
 
 // unread returns the error of a body that could not be read to its end.
 func (w *Response) unread(err error) error {
-	w.Header()["Connection"] = []string{"close"} // the rest of it could be taken for the next request
+	w.Header()["Connection"] = []string{"close"} // the rest of the body could be taken for the next request
 	gone := w.hold != nil && w.hold.work()
 	switch {
 	case gone:
@@ -154,7 +154,7 @@ const (
 	maxPooled   = 1 << 20
 )
 
-// nextSize is the size of the buffer after a full one.
+// nextSize returns the size of the buffer that replaces a full one.
 func nextSize(size int) int {
 	if size < Free {
 		return Free

@@ -14,31 +14,32 @@ import (
 const Free = 16 << 10
 
 const (
-	// budgetBytes is the memory that bodies in flight share; one workspace can use
-	// half. Bodies of more than middling bytes can use largeBytes of it, so the others
+	// budgetBytes is the memory that bodies in flight share; one workspace can use half.
+	// Bodies of more than middling bytes can use only largeBytes of it, so smaller bodies
 	// always have some.
 	budgetBytes = 64 << 20
 	largeBytes  = 40 << 20
 
-	// uncheckedBytes is the memory of bodies whose callers are not authenticated yet. It
-	// is apart from that of the others.
+	// uncheckedBytes is the memory of bodies whose callers are not authenticated yet. It is
+	// separate from the memory of other bodies.
 	uncheckedBytes = 64 << 20
 	middling       = 1 << 20
-	// maxUploads is how many bodies are read as they come, beside the budgets of memory;
-	// one workspace can have half.
+	// maxUploads is how many bodies are read as they come, at the same time. They do not
+	// count in the budgets of memory. One workspace can have half of them.
 	maxUploads = 24
-	// stillAfter is how long a body may move too few bytes before it may be dropped.
+	// stillAfter is a time. A body that moves too few bytes in it stands still, and may be
+	// dropped.
 	stillAfter = time.Second
-	// stir is how many bytes a body must move in stillAfter. With fewer it counts as
-	// still: a byte now and then must not hold megabytes.
+	// stir is how many bytes a body must move in stillAfter. With fewer it stands still: a
+	// client that sends a byte now and then must not hold megabytes.
 	stir = 4 << 10
-	// lookEvery is how often it is looked whether a body stands still, or a delayed write
-	// goes on.
+	// lookEvery is the time between two checks: whether a body stands still, or whether a
+	// delayed write goes on.
 	lookEvery = stillAfter / 4
 	// patience is how long a body waits for memory.
 	patience = 5 * time.Second
-	// maxWaits is how many bodies of one owner wait at a time. Whoever asks looks at all of
-	// them, so with very many the others would wait for that.
+	// maxWaits is how many bodies of one owner may wait at a time. Each request for memory
+	// looks at all waiting bodies, so very many of them would delay the others.
 	maxWaits = 1000
 )
 
@@ -47,24 +48,24 @@ var (
 	errGaveWay = desk.Errorf(desk.Unavailable, "the body stood still while others needed its room; send the request again")
 )
 
-// A budget limits the memory of large bodies in flight, in all and for each owner. That of
-// uploads counts bodies instead of bytes.
+// A budget limits the memory of large bodies in flight, in total and for each owner. The
+// budget of uploads counts bodies instead of bytes.
 //
 // Bodies are read, processed, and written. Only while they are read or written do they
 // depend on a client, so only then can they be dropped.
 //
-// Many bodies that all grow could use all memory, and none could finish. So memory is
-// reserved for the oldest moving body, in all and of each owner, to finish. The others
-// wait, and become the oldest one after the other.
+// If many bodies grew at the same time, they could use all memory, and none could finish.
+// So memory is reserved for the oldest moving body, and for the oldest of each owner, to
+// finish. The others wait. One after the other becomes the oldest.
 type budget struct {
 	limit, share int
 
 	mu     sync.Mutex
 	used   int
-	waits  int         // how many wait
-	look   *time.Timer // settles while any wait, because bodies may stop moving
+	waits  int         // number of waiting bodies
+	look   *time.Timer // calls settle again and again while bodies wait, because other bodies may stop moving
 	owners map[desk.ID]int
-	queues map[desk.ID]int // how many wait, by owner
+	queues map[desk.ID]int // number of waiting bodies, by owner
 	holds  list.List       // of *hold, oldest first
 }
 
@@ -80,10 +81,10 @@ type hold struct {
 	size, max int
 	phase     phase
 	want      int           // while it waits: the size it needs
-	granted   chan struct{} // closed when it no longer waits, because it has the size
+	granted   chan struct{} // closed when it gets this size
 	moved     time.Time     // while it moves: when it last moved enough bytes
 	paused    time.Time     // while its client waits for us: since when
-	stirred   int           // bytes since then
+	stirred   int           // while it moves: bytes since the time in moved
 	cut       func()        // while it moves: ends the reading or writing
 	gone      bool          // it was dropped
 }
@@ -96,8 +97,8 @@ const (
 	waiting              // for memory
 )
 
-// enter begins a hold of no bytes, for a body of up to limit bytes. If the body is to
-// be read, cut ends the reading.
+// enter begins a hold of no bytes, for a body of up to limit bytes. cut is a function that
+// ends the reading, or nil if the body is not read.
 func (b *budget) enter(owner desk.ID, limit int, cut func()) *hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,7 +118,7 @@ func (h *hold) leave() {
 	if b.owners[h.owner] == 0 {
 		delete(b.owners, h.owner)
 	}
-	if had > 0 { // else there is nothing for those who wait
+	if had > 0 { // otherwise it leaves no memory for waiting bodies
 		b.settle()
 	}
 }
@@ -134,7 +135,7 @@ func (h *hold) try(size int) bool {
 }
 
 // grow waits until the body may take size bytes. It returns Unavailable if there is no
-// memory, if very many of its owner wait already, or if the body was dropped.
+// memory, if too many bodies of its owner wait already, or if the body was dropped.
 func (h *hold) grow(ctx context.Context, size int) error {
 	b := h.budget
 	b.mu.Lock()
@@ -142,7 +143,7 @@ func (h *hold) grow(ctx context.Context, size int) error {
 		b.mu.Unlock()
 		return errGaveWay
 	}
-	if b.queues[h.owner] >= maxWaits { // before they are looked at once more
+	if b.queues[h.owner] >= maxWaits { // ask would look at all of them again
 		b.mu.Unlock()
 		return errNoRoom
 	}
@@ -173,8 +174,8 @@ func (h *hold) giveUp() error {
 	return errNoRoom
 }
 
-// work ends the reading or writing, and tells whether the body was dropped. After it,
-// the body can't be dropped.
+// work records that the reading or writing has ended, and tells whether the body was
+// dropped. From now on, the body can't be dropped.
 func (h *hold) work() (gone bool) {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
@@ -182,7 +183,7 @@ func (h *hold) work() (gone bool) {
 	return h.gone
 }
 
-// force makes the body take size bytes even if they are not free: they are in use
+// force gives the body size bytes even if they are not free, because the process uses them
 // already.
 func (h *hold) force(size int) {
 	h.budget.mu.Lock()
@@ -191,14 +192,15 @@ func (h *hold) force(size int) {
 	h.budget.settle()
 }
 
-// most is the size that the body may have without asking for more.
+// most returns the size that the body may have without asking for more.
 func (h *hold) most() int {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
 	return h.size
 }
 
-// move begins to write the body. cut ends the writing.
+// move records that the writing of the body begins. cut is a function that ends the
+// writing.
 func (h *hold) move(cut func()) {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
@@ -214,8 +216,8 @@ func (h *hold) progress(n int) {
 	}
 }
 
-// pause says that the client waits for us: it does not stand still until resume. It tells
-// whether the body was dropped.
+// pause records that the client waits for this process. The body does not stand still until
+// resume. pause tells whether the body was dropped.
 func (h *hold) pause() (gone bool) {
 	h.budget.mu.Lock()
 	defer h.budget.mu.Unlock()
@@ -235,7 +237,7 @@ func (h *hold) resume() (gone bool) {
 	return h.gone
 }
 
-// lookAgain settles, until nobody waits.
+// lookAgain calls settle again and again, until no body waits.
 func (b *budget) lookAgain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -261,8 +263,9 @@ func (b *budget) set(h *hold, size int) {
 	h.size = size
 }
 
-// ask tells whether the body has size bytes. If not, it waits for them. While most
-// memory is free, the largest body can finish whatever this one takes.
+// ask tells whether the body gets size bytes now. If not, the body begins to wait for them.
+// While most of the memory is free, the body gets them at once, because even the largest
+// body could still finish.
 func (h *hold) ask(size int) bool {
 	b, need := h.budget, size-h.size
 	if b.used+need <= b.limit/5 && b.owners[h.owner]+need <= b.share/5 {
@@ -274,7 +277,7 @@ func (h *hold) ask(size int) bool {
 	if b.waits++; b.look == nil {
 		b.look = time.AfterFunc(lookEvery, b.lookAgain)
 	}
-	if b.queues[h.owner] == 1 { // else it waits behind others, who are looked at soon
+	if b.queues[h.owner] == 1 { // otherwise it waits behind others, for which settle is called soon
 		b.settle()
 	}
 	return h.phase != waiting
@@ -297,15 +300,15 @@ func (h *hold) stopWaiting() {
 	}
 }
 
-// settle grants memory to those who wait for it, the oldest first. If some still wait,
-// it drops bodies that are still.
+// settle grants memory to waiting bodies, the oldest first. If some must go on waiting, it
+// drops bodies that stand still.
 func (b *budget) settle() {
 	if b.waits == 0 {
 		return
 	}
 	var oldest *hold
 	oldestOf := map[desk.ID]*hold{}
-	var stood []*hold // those that are still
+	var stood []*hold // bodies that stand still
 	var wait []*hold
 	leaving, leavingOf := 0, map[desk.ID]int{}
 	now := time.Now()
@@ -333,7 +336,7 @@ func (b *budget) settle() {
 	}
 	slices.SortStableFunc(stood, func(a, b *hold) int { return a.moved.Compare(b.moved) })
 	for _, h := range wait {
-		kept := func(other *hold) int { // reserved for another body to finish
+		kept := func(other *hold) int { // returns the bytes that are reserved for another body to finish
 			if other == nil || other == h {
 				return 0
 			}

@@ -14,10 +14,11 @@ import (
 
 var ada, bob = desk.ID{1}, desk.ID{2}
 
-// A body of the tests is read in a budget; cut says when it had to give way.
+// A body is a body that a test reads in a budget. cut gets a value when the body is
+// dropped.
 type body struct {
 	*hold
-	cut chan time.Duration // after its begin
+	cut chan time.Duration // the time from its beginning
 }
 
 func read(b *budget, owner desk.ID, limit int) body {
@@ -41,7 +42,7 @@ func (b body) must(t *testing.T, size int) {
 	}
 }
 
-// empty fails unless a budget has forgotten all bodies.
+// empty is a check: the test fails unless the budget has forgotten all bodies.
 func empty(t *testing.T, b *budget) {
 	t.Helper()
 	if b.used != 0 || b.waits != 0 || len(b.owners) != 0 || len(b.queues) != 0 || b.holds.Len() != 0 {
@@ -49,7 +50,7 @@ func empty(t *testing.T, b *budget) {
 	}
 }
 
-// TestShare: an owner takes half of the room, and the other half stays for others.
+// TestShare: an owner can take half of the memory. The other half stays for other owners.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,8 +78,9 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// TestGivesWay: of bodies that stand still, the longest gives way, and no sooner than
-// somebody needs its room. One that moves, or that we work on, does not.
+// TestGivesWay: if memory is needed, the body that has stood still for the longest time is
+// dropped. No body is dropped before. A body that moves, or that the server works on, is
+// not dropped.
 func TestGivesWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +114,7 @@ func TestGivesWay(t *testing.T) {
 	})
 }
 
-// TestTrickle: a byte now and then does not keep a body's room.
+// TestTrickle: a body that moves only a byte now and then does not keep its memory.
 func TestTrickle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +136,8 @@ func TestTrickle(t *testing.T) {
 	})
 }
 
-// TestShareCutsItsOwn: who needs room of a full share cuts nobody else's bodies.
+// TestShareCutsItsOwn: if an owner's share is full, a new body of this owner drops only
+// bodies of the same owner.
 func TestShareCutsItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,8 +154,8 @@ func TestShareCutsItsOwn(t *testing.T) {
 	})
 }
 
-// TestAnswers: what is there counts, though there is no room for it; what is not there
-// yet is not made.
+// TestAnswers: an answer that exists already counts even if there is no memory for it. An
+// answer that does not exist yet is not made without memory.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +172,7 @@ func TestAnswers(t *testing.T) {
 		if err := late.grow(t.Context(), 10); !errors.Is(err, errNoRoom) {
 			t.Error(err)
 		}
-		time.Sleep(2 * stillAfter) // answers that are being made do not give way, nor panic
+		time.Sleep(2 * stillAfter) // an answer that is being made is not dropped, and nothing panics
 		if err := late.grow(t.Context(), 10); !errors.Is(err, errNoRoom) {
 			t.Error(err)
 		}
@@ -181,8 +184,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// TestAllEnd: bodies that together need many times the room all come to their end, one
-// after the other, and never take more than there is.
+// TestAllEnd: bodies that together need many times the memory all finish, one after the
+// other, and never take more than the limit.
 func TestAllEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -221,7 +224,7 @@ func TestAllEnd(t *testing.T) {
 	}
 }
 
-// TestLeaver: who leaves while waiting keeps nothing.
+// TestLeaver: a client that leaves while its body waits keeps no memory.
 func TestLeaver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,8 +244,8 @@ func TestLeaver(t *testing.T) {
 	})
 }
 
-// TestManyWait: of one owner only so many bodies wait, because whoever asks looks at all
-// that wait. Another owner waits for none of them.
+// TestManyWait: only so many bodies of one owner may wait, because each request for memory
+// looks at all waiting bodies. The bodies of another owner do not wait for them.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

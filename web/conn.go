@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A listener limits the writes of its connections, and knows the open ones.
+// A listener limits the writes of its connections, and knows which connections are open.
 type listener struct {
 	net.Listener
 	bound time.Duration
@@ -35,8 +35,8 @@ func (l listener) Accept() (net.Conn, error) {
 	return accepted, nil
 }
 
-// hurry ends the reading of still bodies, until stop is closed: a server that is told
-// to stop does not wait for clients that have stopped sending.
+// hurry ends the reading of bodies that stand still, until stop is closed. A server that
+// stops does not wait for clients that have stopped sending.
 func (l listener) hurry(stop <-chan struct{}) {
 	look := time.NewTicker(stillAfter)
 	defer look.Stop()
@@ -64,8 +64,8 @@ func (l listener) hurry(stop <-chan struct{}) {
 // streamsEnd is how long the streams have to end when the server stops.
 const streamsEnd = 500 * time.Millisecond
 
-// endStreams closes the connections whose streams have not ended after that: their
-// clients do not read.
+// endStreams waits for streamsEnd. Then it closes the connections whose streams have not
+// ended, because their clients do not read.
 func (l listener) endStreams(stop <-chan struct{}) {
 	select {
 	case <-stop:
@@ -86,11 +86,11 @@ func (l listener) endStreams(stop <-chan struct{}) {
 type conn struct {
 	net.Conn
 	bound time.Duration
-	held  atomic.Pointer[hold] // of the answer that is being written, if it is large
+	held  atomic.Pointer[hold] // the memory of the answer that is being written, if it is large
 	open  *sync.Map            // the listener's set of open connections
 
 	until   time.Time                // when a write is checked
-	reading atomic.Pointer[Response] // whose body is being read
+	reading atomic.Pointer[Response] // the Response whose body is being read; nil: none
 	got     atomic.Int64             // number of bytes received
 	streams atomic.Bool              // a stream is being answered
 }
@@ -106,9 +106,10 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends an answer before the connection. net/http calls it when it hangs up
-// without reading the rest of a request: closing at once would make the system reset
-// the connection, and the client lose the answer.
+// CloseWrite tells the client that the answer has ended, before the connection is closed.
+// net/http calls it when it hangs up without reading the rest of a request. If the
+// connection were closed at once, the system would reset it, and the client would lose the
+// answer.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -119,8 +120,9 @@ func (c *conn) CloseWrite() error {
 // connKey is the key of the conn in a request's context.
 type connKey struct{}
 
-// arm sets a deadline at which a write of n bytes is checked. moved is when it last
-// made progress. Most writes are small, and one deadline serves many of them.
+// arm sets a deadline at which a write of n bytes is checked. moved is the time at which
+// the write last made progress. Most writes are small, and one deadline serves many of
+// them.
 func (c *conn) arm(n int, moved time.Time) error {
 	now, end := time.Now(), moved.Add(c.bound)
 	if n <= Free {

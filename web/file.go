@@ -23,12 +23,13 @@ const TransferTime = 10 * time.Minute
 // TransferStill is how long an upload may stand still.
 const TransferStill = 30 * time.Second
 
-// maxRanges is how many ranges of a file a request may ask for; for more it gets all.
+// maxRanges is how many ranges of a file a request may ask for. A request for more ranges
+// gets the whole file.
 const maxRanges = 16
 
 // File answers with the bytes of a file, or with the part that the request asks for, and
-// closes the content. No browser runs anything in them: the type is one of a few, and the
-// headers forbid the rest.
+// closes the content. No browser runs anything in these bytes: only a few types are
+// possible, and the headers forbid the rest.
 func (w *Response) File(m *desk.Media, content io.ReadSeekCloser) (err error) {
 	defer func() { err = errors.Join(err, content.Close()) }()
 	if err := w.Patient(); err != nil {
@@ -40,10 +41,11 @@ func (w *Response) File(m *desk.Media, content io.ReadSeekCloser) (err error) {
 	return nil
 }
 
-// boundRanges makes net/http answer ranges as RFC 9110 §14 has it. It removes what is no
-// range of bytes, ranges of other methods than GET, and very many ranges, each of which may
-// read a part of the file again; and ranges of the last 0 bytes, which would be answered
-// with nothing instead of refused. Numbers may be of any length.
+// boundRanges changes the header Range so that net/http answers as RFC 9110 §14 says. It
+// removes the header if the unit is not bytes, if the method is not GET, or if there are
+// very many ranges, because each may read a part of the file again. It also removes ranges
+// of the last 0 bytes, because net/http would answer them with nothing instead of refusing
+// them. Numbers may be of any length.
 func boundRanges(r *http.Request, size int64) {
 	unit, list, ok := strings.Cut(r.Header.Get("Range"), "=")
 	ranges := strings.Split(list, ",")
@@ -56,12 +58,12 @@ func boundRanges(r *http.Request, size int64) {
 		return suffix && n != "" && strings.Trim(n, "0") == ""
 	})
 	if len(some) == 0 {
-		some = []string{strconv.FormatInt(size, 10) + "-"} // which is beyond the end
+		some = []string{strconv.FormatInt(size, 10) + "-"} // a range beyond the end of the file
 	}
 	r.Header.Set("Range", "bytes="+longNumber.ReplaceAllString(strings.Join(some, ","), strconv.Itoa(math.MaxInt64)))
 }
 
-// A longNumber may not fit into an int64. No file is as large.
+// longNumber matches numbers that may not fit into an int64. No file is so large.
 var longNumber = regexp.MustCompile(`[1-9][0-9]{18,}`)
 
 func fileHeaders(h http.Header, m *desk.Media) {
@@ -90,7 +92,8 @@ func fileHeaders(h http.Header, m *desk.Media) {
 	}
 }
 
-// bare answers a range that can't be had without a body.
+// A bare is an http.ResponseWriter that leaves out the body if the answer is that the file
+// has no such range.
 type bare struct {
 	http.ResponseWriter
 	none bool
@@ -114,7 +117,7 @@ func (w *bare) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// timed is content whose reading must end in time.
+// A timed is the content of a file. Reading it must end in time.
 type timed struct {
 	io.ReadSeeker
 	end time.Time

@@ -14,7 +14,7 @@ import (
 	"parley/web"
 )
 
-// A content is the bytes of a file. It says whether it was closed.
+// A content is the bytes of a file. It records whether it was closed.
 type content struct {
 	io.ReadSeeker
 	each   time.Duration // how long each part takes
@@ -46,8 +46,9 @@ func fileOf(t *testing.T, m desk.Media, text string, header http.Header, each ti
 	return w.Result()
 }
 
-// TestFile_headers: whatever somebody uploaded, a browser runs nothing in it, guesses no
-// other type, shows it on no page of others, and lets no proxy keep it.
+// TestFile_headers: whatever somebody uploaded, the headers tell a browser to run nothing
+// in it, to guess no other type, and to show it on no page of another site. They tell a
+// proxy not to keep it.
 func TestFile_headers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -98,7 +99,7 @@ func TestFile_ranges(t *testing.T) {
 		"bytes=-0":                               {416, ""},
 		"lines=1-2":                              {200, text},
 		"bytes=1-1" + strings.Repeat(",3-3", 15): {206, ""},
-		"bytes=1-1" + strings.Repeat(",3-3", 16): {200, text}, // more than are answered
+		"bytes=1-1" + strings.Repeat(",3-3", 16): {200, text}, // more ranges than are answered
 	} {
 		answer := fileOf(t, desk.Media{Kind: desk.KindDocument, MIME: "application/pdf"}, text, http.Header{"Range": {ranges}}, 0)
 		body, err := io.ReadAll(answer.Body)

@@ -24,8 +24,9 @@ func (s *Server) health() {
 	}, noBody)
 	metrics := s.metrics.handler()
 	s.Handle("GET /metrics", func(w *Response, r *http.Request) error {
-		// Whole, or who does not read would keep what the answer is made of. A few at a time:
-		// anybody may ask for it, and how large it is is only known once it is made.
+		// The answer is made as a whole. Otherwise a client that does not read would keep the
+		// data of which it is made. Only a few are made at a time: anybody may ask for one, and
+		// its size is only known once it is made.
 		if err := w.Turn(desk.ID{}, maxTurns/scrapes); err != nil {
 			return err
 		}
@@ -39,7 +40,7 @@ func (s *Server) health() {
 	}, noBody)
 }
 
-// A page keeps an answer.
+// A page is an http.ResponseWriter that keeps the answer in memory.
 type page struct {
 	header http.Header
 	status int

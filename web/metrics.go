@@ -54,7 +54,7 @@ func (m *metrics) budget(caller string, budgets ...*budget) {
 func (m *metrics) route(pattern string) func(status int, took time.Duration) {
 	seconds := m.seconds.WithLabelValues(pattern)
 	var byStatus sync.Map                                                                         // status to prometheus.Counter: looking labels up costs more
-	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} { // so that a rate sees the first one, too
+	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} { // so that a rate also counts the first one
 		byStatus.Store(status, m.requests.WithLabelValues(pattern, strconv.Itoa(status)))
 	}
 	return func(status int, took time.Duration) {

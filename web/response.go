@@ -23,7 +23,7 @@ type Response struct {
 	hold    *hold // of the budget: the body
 	room    *hold // of the budget: the answer
 	upload  *hold // the turn of a body that is read as it comes
-	turn    int   // as how many writes of turnOf it counts
+	turn    int   // as how many writes of the workspace turnOf it counts
 	turnOf  desk.ID
 	turnIn  *turns
 	actorID desk.ID
@@ -70,11 +70,12 @@ func (w *Response) Reply(status int, contentType string, body []byte) {
 	if w.room != nil {
 		defer w.moving()()
 	}
-	_, _ = w.Write(body) // that the client has left is no error
+	_, _ = w.Write(body) // it is not an error if the client has left
 }
 
-// moving begins to write what w.room has room for, and returns what ends that: a client
-// that does not read may be cut off when others need the memory.
+// moving begins to write the answer in the memory of w.room, and returns a function for the
+// end of the writing. Until then, a client that does not read may be cut off when others
+// need the memory.
 func (w *Response) moving() (end func()) {
 	c := w.conn()
 	if c != nil {
@@ -95,8 +96,8 @@ func (w *Response) conn() *conn {
 	return c
 }
 
-// Patient removes the time limit for reading the request, which would otherwise also end
-// a request that was read, but waits.
+// Patient removes the time limit for reading the request. Otherwise the limit would also
+// end a request that has been read and is waiting.
 func (w *Response) Patient() error {
 	err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Time{})
 	if errors.Is(err, http.ErrNotSupported) { // in a test of a handler
@@ -138,8 +139,8 @@ func (w *Response) Part(b []byte, goOn func() bool) error {
 // partWatch is how often Part asks whether the stream may go on.
 const partWatch = time.Second
 
-// while asks every second whether a write may go on, until end is called, and closes the
-// connection if not.
+// while is a watch over a write. Every second it asks whether the write may go on, and
+// closes the connection if not. The watch ends when end is called.
 func (w *Response) while(goOn func() bool) (end func()) {
 	c := w.conn()
 	if c == nil {

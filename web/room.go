@@ -2,16 +2,16 @@ package web
 
 import "parley/desk"
 
-// Reserve waits for memory for an answer of up to most bytes, before it is made. It returns
-// Unavailable if there is none. What the answer does not need goes back with Fit, and all of
-// it with Unreserve, or once the client has read the answer.
+// Reserve waits for memory for an answer of up to most bytes, before the answer is made. It
+// returns Unavailable if there is none. Fit gives back the memory that the answer does not
+// need. All of it is given back by Unreserve, or when the client has read the answer.
 func (w *Response) Reserve(most int, ws desk.ID) error {
 	return w.reserve(w.answers(most), most, ws)
 }
 
-// answers is the budget for an answer of n bytes. Who holds a body takes it from the budget
-// of large ones, where bodies that are held meanwhile are not: otherwise bodies that fill the
-// share of a workspace would all wait for one another.
+// answers returns the budget for an answer of n bytes. If the request still holds its body,
+// this is the budget of large bodies, because smaller bodies are not in it. Otherwise
+// bodies that fill the share of a workspace would all wait for one another.
 func (w *Response) answers(n int) *budget {
 	if w.hold != nil {
 		return w.server.large
@@ -19,8 +19,8 @@ func (w *Response) answers(n int) *budget {
 	return w.server.budget(n)
 }
 
-// ReserveUnchecked is Reserve for a caller who is not authenticated. Such answers share the
-// budget of such callers' bodies.
+// ReserveUnchecked is like Reserve, for a caller who is not authenticated. The answers to
+// such callers share a budget with their bodies.
 func (w *Response) ReserveUnchecked(most int) error {
 	return w.reserve(w.server.unchecked, most, desk.ID{})
 }
@@ -55,8 +55,8 @@ func (w *Response) TryRoom(n int, ws desk.ID) bool {
 	return true
 }
 
-// Fit keeps n bytes of what is reserved, and gives the rest back. It tells whether as much
-// is reserved; if not, it gives all of it back.
+// Fit keeps n bytes of the reserved memory, gives the rest back, and returns true. If less
+// than n bytes are reserved, it gives all of them back and returns false.
 func (w *Response) Fit(n int) bool {
 	switch {
 	case n <= Free:
@@ -73,8 +73,9 @@ func (w *Response) Fit(n int) bool {
 }
 
 // Room reserves memory for an answer of n bytes that exists already and can't be dropped,
-// because it reports a finished write. It waits while there is none. If there is still none
-// after that, the answer counts nevertheless, and others of its workspace wait longer.
+// because it reports a finished write. If there is no memory, it waits. If there is still
+// none after the wait, the answer takes the memory anyway, and others of its workspace wait
+// longer.
 func (w *Response) Room(n int, ws desk.ID) {
 	if w.Fit(n) || w.Reserve(n, ws) == nil {
 		return

@@ -13,13 +13,14 @@ import (
 	"parley/desk"
 )
 
-// respond is an answer of a server to nobody.
+// respond returns a Response of a server that has no client.
 func respond(s *Server) *Response {
 	return &Response{ResponseWriter: httptest.NewRecorder(), server: s, request: httptest.NewRequest("GET", "/", nil)}
 }
 
-// TestReserve: memory is taken before an answer is made; what it does not need goes back,
-// and who finds none is refused. Another workspace has its own share.
+// TestReserve: memory is taken before an answer is made, and given back as far as the
+// answer does not need it. A call that finds no memory is refused. Another workspace has
+// its own share.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +98,8 @@ func TestReserve_bodies(t *testing.T) {
 	})
 }
 
-// TestRoom: the answer to a write waits for memory, and counts even if there is none.
+// TestRoom: the answer to a write waits for memory. It counts even if there is still no
+// memory after the wait.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,8 +123,8 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// TestTurns: so many writes of a workspace are under way; the others wait, the oldest first,
-// and those of other workspaces don't.
+// TestTurns: only so many writes of a workspace are under way. The others wait, the oldest
+// first. Writes of other workspaces do not wait.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +170,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestScrapes: anybody may ask for the metrics, so few answers of them are made at a time.
+// TestScrapes: anybody may ask for the metrics, so only a few of these answers are made at
+// a time.
 func TestScrapes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drainWait time.Durat
 	go bounded.hurry(bound.Done())
 	go bounded.endStreams(bound.Done())
 	err := server.Shutdown(bound)
-	if errors.Is(err, context.DeadlineExceeded) { // their clients are told nothing, and repeat
+	if errors.Is(err, context.DeadlineExceeded) { // their clients get no answer, and repeat the request
 		s.log.WarnContext(ctx, "requests were cut off, because they did not end in the time that a stop allows", "bound", s.bounds.Drain)
 		err = server.Close()
 	}

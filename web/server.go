@@ -39,10 +39,10 @@ type Server struct {
 	mux       *http.ServeMux
 	unknown   map[string]http.Handler // by prefix: the handler of paths without a route
 	diverts   func(*http.Request) bool
-	diverted  http.Handler // of requests that diverts names
+	diverted  http.Handler // of the requests for which diverts returns true
 	metrics   *metrics
 	bodies    *budget       // of authenticated callers, and of all answers
-	large     *budget       // the large ones among these
+	large     *budget       // of the large ones among these bodies and answers
 	unchecked *budget       // of callers who are not authenticated yet
 	uploads   *budget       // of bodies that are read as they come
 	turns     turns         // of writes, and of scrapes of /metrics
@@ -88,7 +88,7 @@ func (s *Server) isStopping() bool {
 // returns an error only if the answer must be broken off.
 type Handler func(w *Response, r *http.Request) error
 
-// A Fail answers an error in the form of its room.
+// A Fail is a function that answers an error in the form of its room.
 type Fail func(w *Response, e *desk.Error)
 
 // Handle registers a handler. Patterns are those of http.ServeMux. A pattern without a
@@ -102,7 +102,8 @@ func (s *Server) Handle(pattern string, do Handler, fail Fail) {
 	s.mux.Handle(pattern, h)
 }
 
-// Divert registers a handler of requests for which when is true, whatever their path.
+// Divert registers a handler for the requests for which the function when returns true,
+// whatever their path.
 func (s *Server) Divert(when func(*http.Request) bool, do Handler, fail Fail) {
 	s.diverts, s.diverted = when, s.wrap("/", do, fail)
 }
@@ -178,8 +179,8 @@ func (s *Server) route(r *http.Request, at *url.URL) (methods, known string) {
 	return strings.Join(list, ", "), known
 }
 
-// wrap is where every request ends: it recovers from panics, answers errors, logs and
-// counts.
+// wrap returns a handler that calls do. It recovers from panics, answers errors, logs and
+// counts. Every request goes through it.
 func (s *Server) wrap(pattern string, do Handler, fail Fail) http.Handler {
 	observe := s.metrics.route(pattern)
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -202,7 +203,7 @@ func (s *Server) wrap(pattern string, do Handler, fail Fail) http.Handler {
 				slog.Int("status", status), w.requestID(), w.actor(), slog.Duration("took", time.Since(start)))
 		}
 		if broken {
-			// The client must not take the part that it got for the whole answer.
+			// The client must not take a part of the answer for the whole answer.
 			panic(http.ErrAbortHandler)
 		}
 	})
@@ -216,7 +217,7 @@ type errPanic struct {
 
 func (e *errPanic) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
 
-// recovered runs a handler, and turns a panic into an error.
+// recovered returns the error of a handler. A panic of the handler becomes an error.
 func recovered(do Handler, w *Response, r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -9,12 +9,13 @@ import (
 	"parley/desk"
 )
 
-// maxTurns is how many writes of one workspace are under way. How large their answers are
-// is only known once they are stored, so their number bounds what waits for memory. One that
-// writes much counts as several.
+// maxTurns is how many writes of one workspace are under way at most. The size of an answer
+// is only known once the write is stored. So the number of writes limits how many answers
+// can wait for memory. A write of many records counts as several.
 const maxTurns = 128
 
-// turns limit calls under way, by owner. Nobody waits for another owner.
+// A turns limits the calls of each owner that are under way. No owner waits for another
+// one.
 type turns struct {
 	mu sync.Mutex
 	of map[desk.ID]*turn
@@ -61,11 +62,11 @@ func (l *turns) take(ctx context.Context, owner desk.ID, weight int) (err error)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case <-q.granted: // just now
+	case <-q.granted: // the turn came just now
 		return nil
 	default:
 		t.waiting.Remove(place)
-		t.grant() // to those behind it
+		t.grant() // the calls behind it may have their turn now
 		return errNoRoom
 	}
 }
@@ -82,7 +83,7 @@ func (l *turns) leave(owner desk.ID, weight int) {
 	}
 }
 
-// grant gives turns to those who wait, the oldest first.
+// grant gives turns to the waiting calls, the oldest first.
 func (t *turn) grant() {
 	for first := t.waiting.Front(); first != nil; first = t.waiting.Front() {
 		q := first.Value.(*queued)
@@ -95,24 +96,25 @@ func (t *turn) grant() {
 	}
 }
 
-// Turn waits until fewer writes of the workspace are under way, and then counts as so many,
-// until Reply or the end of the answer. It returns Unavailable if too many stay under way.
+// Turn waits until fewer writes of the workspace are under way. Then this call counts as so
+// many writes as weight says, until Reply or the end of the answer. It returns Unavailable
+// if too many writes stay under way.
 func (w *Response) Turn(ws desk.ID, weight int) error {
 	return w.takeTurn(&w.server.turns, ws, weight)
 }
 
-// AssistantTurn is Turn for an assistant's call, whose answer has the size that the protocol
-// and its tools give it. Such calls do not stand behind writes.
+// AssistantTurn is Turn for an assistant's call. The protocol and its tools decide how
+// large its answer is. Such calls do not wait behind writes.
 func (w *Response) AssistantTurn(ws desk.ID) error {
 	return w.takeTurn(&w.server.asked, ws, 1)
 }
 
-// pageTurn is as how many writes a page counts: it is made twice, once as texts and once
-// with escapes.
+// pageTurn is how many writes a page counts as. It counts as two because it is made twice:
+// once as texts and once with escapes.
 const pageTurn = 2
 
-// PageTurn is Turn for a page of the console, which may be larger than what was reserved for
-// it. Pages do not stand behind writes.
+// PageTurn is Turn for a page of the console, which may be larger than the memory that was
+// reserved for it. Pages do not wait behind writes.
 func (w *Response) PageTurn(ws desk.ID) error {
 	return w.takeTurn(&w.server.pages, ws, pageTurn)
 }

@@ -4,5 +4,5 @@ package web
 
 import "net"
 
-// limitUnsent is for systems that can limit it.
+// limitUnsent does nothing on systems that have no such limit.
 func limitUnsent(*net.TCPConn) {}

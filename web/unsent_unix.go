@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnsent bounds what the system takes of an answer that the client does not read.
-// Without it, the system keeps megabytes for each connection: memory that no budget counts.
-// What is on its way is not limited, so a fast client far away is as fast.
+// limitUnsent limits how much of an answer the system takes while the client does not read.
+// Without the limit, the system keeps megabytes for each connection, and no budget counts
+// this memory. Bytes that are on their way are not limited, so a client that is fast and
+// far away stays fast.
 func limitUnsent(c *net.TCPConn) {
 	raw, err := c.SyscallConn()
 	if err != nil {

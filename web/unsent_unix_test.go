@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestUnsent: of an answer that its client does not read, the system takes little.
+// TestUnsent: the system takes only a small part of an answer that its client does not
+// read.
 func TestUnsent(t *testing.T) {
 	t.Parallel()
 	open, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,12 +10,12 @@ import (
 	"parley/desk"
 )
 
-// Upload returns the request's body for reading as it comes, in whatever memory the
-// caller has: it does not count in the budget of bodies. There are so many uploads at a
-// time, of a workspace half as many: Upload waits for its turn, and returns Unavailable if
-// none comes. The body may take a time in all, and stand still for another; while others
-// wait for their turn, for a second. Errors of Read are those to answer. The turn ends with
-// the body, with Uploaded, or with the answer.
+// Upload returns the request's body for reading as it comes. The memory is the caller's,
+// and does not count in the budget of bodies. The number of uploads at the same time is
+// limited, for a workspace to half of it. Upload waits for its turn, and returns
+// Unavailable if none comes. The body may take the time total, and stand still for the time
+// still; while others wait for a turn, only for a second. An error of Read is the answer to
+// the client. The turn ends with the body, with Uploaded, or with the answer.
 func (w *Response) Upload(ws desk.ID, total, still time.Duration) (io.Reader, error) {
 	h := w.server.uploads.enter(ws, 1, w.stopReading)
 	if err := h.grow(w.request.Context(), 1); err != nil {
@@ -28,7 +28,8 @@ func (w *Response) Upload(ws desk.ID, total, still time.Duration) (io.Reader, er
 	return &upload{w: w, end: time.Now().Add(total), still: still}, nil
 }
 
-// Uploaded ends the turn of an upload whose rest is not needed.
+// Uploaded ends the turn of an upload. A handler calls it if it does not need the rest of
+// the body.
 func (w *Response) Uploaded() {
 	if w.upload != nil {
 		w.upload.leave()
@@ -36,7 +37,7 @@ func (w *Response) Uploaded() {
 	}
 }
 
-// gaveWay ends the turn of an upload that was dropped.
+// gaveWay returns the error of an upload that was dropped, and ends its turn.
 func (w *Response) gaveWay() error {
 	w.Header()["Connection"] = []string{"close"}
 	w.Uploaded()
@@ -64,7 +65,7 @@ func (u *upload) Read(b []byte) (n int, err error) {
 		defer c.reading.Store(nil)
 	}
 	h := w.upload
-	if h != nil && h.resume() { // after the deadline was set, because dropping the body sets it, too
+	if h != nil && h.resume() { // checked after the deadline was set, because dropping the body also sets the deadline
 		return 0, w.gaveWay()
 	}
 	n, err = w.request.Body.Read(b)
@@ -78,14 +79,14 @@ func (u *upload) Read(b []byte) (n int, err error) {
 		w.Uploaded()
 	}
 	if err == io.EOF {
-		if e := w.Patient(); e != nil { // or the time to handle it would be limited, too
+		if e := w.Patient(); e != nil { // otherwise the time to handle the request would also be limited
 			return n, e
 		}
 	}
 	if err == nil || err == io.EOF {
 		return n, err
 	}
-	w.Header()["Connection"] = []string{"close"} // the rest of it could be taken for the next request
+	w.Header()["Connection"] = []string{"close"} // the rest of the body could be taken for the next request
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded) && w.server.isStopping():
 		return n, errStopping

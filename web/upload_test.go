@@ -15,8 +15,9 @@ import (
 	"parley/web"
 )
 
-// TestUpload: a body that is read as it comes may be slow, but it may not stand still, nor
-// take longer than it may in all. One that is cut off, or endless, is refused too.
+// TestUpload: a body that is read as it comes may be slow. It may neither stand still for
+// too long nor take longer than the total time. A body that is cut off or endless is also
+// refused.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	const total, still = 10 * time.Minute, 30 * time.Second
@@ -114,15 +115,16 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// TestUploadTurns: a workspace has at most half of the uploads of a server. One that stands
-// still, or gets a byte now and then, gives way to others of its workspace after a second; to
-// a workspace with room it need not. One that moves, and one whose server is busy, does not.
+// TestUploadTurns: a workspace has at most half of the uploads of a server. If others of
+// the workspace wait, an upload that stands still, or gets a byte now and then, is dropped
+// after a second. It is not dropped for a workspace that has room. An upload that moves, or
+// whose server is busy, is not dropped.
 func TestUploadTurns(t *testing.T) {
 	t.Parallel()
 	const half = 12
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		read := make(chan string, 100) // who has read a byte
+		read := make(chan string, 100) // the names of uploads of which a byte was read
 		busy := make(chan struct{})
 		s.Handle("POST /{who}/{name}", func(w *web.Response, r *http.Request) error {
 			content, err := w.Upload(desk.ID{r.PathValue("who")[0]}, time.Hour, time.Hour)

@@ -49,14 +49,14 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// start begins to serve, until the test ends or stops it.
+// start begins to serve. The server stops when the test ends or calls end.
 func (s *server) start() {
 	ctx, stop := context.WithCancel(s.t.Context())
 	s.stop = stop
 	go func() { s.served <- s.Serve(ctx, pipes{s.pipes, make(chan struct{}), new(sync.Once)}, 0) }()
 }
 
-// end stops it and returns what Serve returned.
+// end stops the server and returns the result of Serve.
 func (s *server) end() error {
 	s.stop()
 	return <-s.served
@@ -76,12 +76,12 @@ func (s *server) get(path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// fail answers an error by its type, as a text.
+// fail is a Fail that answers with the error's type, as a text.
 func fail(w *web.Response, e *desk.Error) {
 	w.Reply(http.StatusTeapot, "text/plain", []byte(e.Type))
 }
 
-// pipes is a listener of pipes.
+// A pipes is a listener whose connections are pipes.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -145,7 +145,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: a client does not take the part of an answer for the whole.
+// TestBrokenOff: if an answer breaks off, the client does not take the part that it got for
+// the whole answer.
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]web.Handler{
@@ -206,7 +207,8 @@ func TestHangsUpAfterItsAnswer(t *testing.T) {
 	}
 }
 
-// TestUnavailable is logged as a warning, unless the client has left.
+// TestUnavailable: the error Unavailable is logged as a warning, unless the client has
+// left.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -322,8 +324,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestWriteTimeout: an answer may take any time while its client takes bytes. A client
-// that stops is dropped after the bound.
+// TestWriteTimeout: an answer may take any time while its client reads bytes. The
+// connection of a client that stops reading is closed after the bound.
 func TestWriteTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -372,9 +374,9 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestSlowStream: a stream may be read as slowly as its client likes, and holds one part
-// meanwhile. When the client takes nothing, the stream ends after the bound, and its memory
-// is free.
+// TestSlowStream: a client may read a stream as slowly as it likes. The stream then holds
+// the memory of one part. If the client reads nothing, the stream ends after the bound, and
+// its memory is free.
 func TestSlowStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -459,11 +461,11 @@ func TestReadTimeout(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a client that sends its whole body before it reads gets the answer, and
-// one that waits for 100 Continue gets it instead.
+// TestTooLarge: a client that sends its whole body before it reads gets the answer. A
+// client that waits for 100 Continue gets the answer instead of 100.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	const limit = 1 << 18 // net/http itself passes over so much
+	const limit = 1 << 18 // if a handler leaves a body unread, net/http itself reads this number of bytes
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		s.Handle("POST /x", func(w *web.Response, _ *http.Request) error {
@@ -495,7 +497,7 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// TestDrain: /readyz says that the server stops; what is in flight ends.
+// TestDrain: while the server stops, /readyz says so, and requests in flight are finished.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -531,7 +533,7 @@ func TestDrain(t *testing.T) {
 }
 
 // TestDrain_body_that_stands_still: a server that stops does not wait for a client that has
-// stopped sending, but it does for one that goes on.
+// stopped sending, but it waits for a client that goes on.
 func TestDrain_body_that_stands_still(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -575,8 +577,8 @@ func TestDrain_body_that_stands_still(t *testing.T) {
 	})
 }
 
-// TestDrain_cut_off: what does not end in the time that a stop allows is cut off, and the
-// server has stopped in good order.
+// TestDrain_cut_off: a request that does not end in the time for stopping is cut off. Serve
+// still returns no error.
 func TestDrain_cut_off(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"parley/desk"
 )
 
-// abreast is for how many workspaces inbound items are processed at a time.
+// abreast is the number of workspaces whose inbound items are processed at the same time.
 const abreast = 4
 
-// dueEvery is the longest wait before due items are looked for again. A longer wait could
-// miss its time, because the server's clock may be set, or stop while the machine sleeps.
+// dueEvery is the longest wait between two searches for due items. A longer wait could miss
+// its time, because the server's clock may be set, or stop while the machine sleeps.
 const dueEvery = time.Second
 
 // inbound processes due items. A workspace has at most one step under way. Its next step

@@ -129,7 +129,7 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	all.Go(func() { r.every(ctx, clockEvery, "look at the clock", a.Clock.Look, nil) })
 	all.Go(func() {
 		r.every(ctx, syncEvery, "fetch templates", func(ctx context.Context) error {
-			all.Go(func() { r.attempt(ctx, "fetch templates", a.SyncStale) }) // a slow provider does not delay the next
+			all.Go(func() { r.attempt(ctx, "fetch templates", a.SyncStale) }) // a slow fetch does not delay the next one
 			return nil
 		}, a.TemplatesNoted())
 	})
@@ -161,7 +161,8 @@ type runner struct {
 	log *slog.Logger
 }
 
-// every runs do now, then once each period, and also soon after noted gets an element.
+// every is a schedule: it runs do at once, then once in each period, and also soon after
+// noted gets an element.
 func (r runner) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error, noted <-chan struct{}) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()

@@ -22,7 +22,7 @@ type fake struct {
 	takes   map[desk.ID]time.Duration // how long one takes
 	due     map[desk.ID]bool
 	running map[desk.ID]bool
-	most    int // steps at once
+	most    int // the greatest number of steps at the same time
 	twice   bool
 	done    map[desk.ID]time.Duration // when the last item was processed
 	start   time.Time
@@ -134,7 +134,8 @@ func (f *fake) SyncStale(ctx context.Context) error {
 func (f *fake) Sweep(context.Context) error       { return f.did("sweep") }
 func (f *fake) ForgetAlone(context.Context) error { return f.did("forget") }
 
-// during runs the schedules for a time, and returns how long they took to stop.
+// during is a helper that runs the schedules for a time. It returns how long they took to
+// stop.
 func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
@@ -145,14 +146,14 @@ func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A slow workspace takes one place, and the others go on meanwhile, each with one step at a
-// time. A workspace with many items does not delay one with few.
+// A slow workspace takes one place. Meanwhile, the others go on, each with one step at a
+// time. A workspace with many items does not delay a workspace with few items.
 func TestInboundIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		f.has(1, 1, time.Hour)              // stuck
-		f.has(2, 100_000, time.Millisecond) // much
+		f.has(1, 1, time.Hour)              // its only item takes very long
+		f.has(2, 100_000, time.Millisecond) // many items
 		for ws := byte(3); ws < 200; ws++ {
 			f.has(ws, 2, time.Millisecond)
 		}
@@ -168,7 +169,8 @@ func TestInboundIsFair(t *testing.T) {
 	})
 }
 
-// When its context ends, Run waits for the steps under way, and begins no other one.
+// When the context ends, Run waits for the steps that are under way, and begins no further
+// step.
 func TestRunStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

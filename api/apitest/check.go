@@ -19,7 +19,7 @@ import (
 const (
 	contentType = "application/json; charset=utf-8"
 	eventStream = "text/event-stream"
-	anyBytes    = "*/*" // of a body that is no JSON
+	anyBytes    = "*/*" // the type of a body that is not JSON
 	requestID   = "X-Request-Id"
 	dryRun      = "Dry-Run"
 	maxDepth    = 32 // the deepest nesting that a request body may have
@@ -61,7 +61,7 @@ func (d *Document) check(req *http.Request, reqBody []byte, status int, header h
 	return nil
 }
 
-// expected is the description's answer with a status, or nil.
+// expected returns the answer that the description has for a status, or nil.
 func (d *Document) expected(found route, head bool, status int) *answer {
 	if found.op != nil {
 		if a := found.op.answers[status]; a != nil {
@@ -206,8 +206,8 @@ func typed(status int) bool {
 	return true
 }
 
-// check checks headers and body of an answer. typed is false for answers without a
-// Content-Type.
+// check returns an error if the headers or the body of an answer are wrong. typed is false
+// for answers without a Content-Type.
 func (a *answer) check(header http.Header, body []byte, head, typed bool) error {
 	if header.Get(requestID) == "" {
 		return fmt.Errorf("%s is missing", requestID)
@@ -407,7 +407,7 @@ func trimmed(value any) any {
 	return value
 }
 
-// read reads one JSON text as strictly as the API: it allows no duplicate members, no
+// read decodes one JSON text as strictly as the API: it allows no duplicate members, no
 // invalid UTF-8, no lone surrogates and nothing after the value.
 func read(text []byte) (any, error) {
 	if !jsontext.Value(text).IsValid() {

@@ -49,7 +49,7 @@ func description(t testing.TB) *apitest.Document {
 	return d
 }
 
-// nested is a JSON object of so many levels.
+// nested returns a JSON object that is nested as deep as levels says.
 func nested(levels int) string {
 	return strings.Repeat(`{"a":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
 }
@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 	for _, tc := range []struct {
 		name, call, send string
 		status           int
-		headers          string // "Name: value" lines beside those every answer has; an empty value removes one
+		headers          string // "Name: value" lines, in addition to the headers of every answer; an empty value removes a header
 		body             string
 		want             string // part of the error; "" when the answer fits
 	}{
@@ -206,7 +206,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheck_requestID asks for the header even where the description forgets it.
+// TestCheck_requestID: the header is required even where the description forgets it.
 func TestCheck_requestID(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../openapi.json")

@@ -97,8 +97,9 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestDescription_defaults: a member of a request has no default. Generators of types
-// would make it one that must be sent; its description says what holds without it.
+// TestDescription_defaults: no member of a request has a default in the description. If it
+// had one, generators of types would require the member. Instead, its description says what
+// happens without it.
 func TestDescription_defaults(t *testing.T) {
 	t.Parallel()
 	var walk func(at string, value any)
@@ -121,8 +122,7 @@ func TestDescription_defaults(t *testing.T) {
 	walk("/components/schemas", components["schemas"])
 }
 
-// TestDescription_examples holds every example to the schema it illustrates: a
-// reader copies them.
+// TestDescription_examples: every example fits its schema, because readers copy examples.
 func TestDescription_examples(t *testing.T) {
 	t.Parallel()
 	d := description(t)

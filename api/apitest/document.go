@@ -53,8 +53,8 @@ type operation struct {
 	path    map[string]*parameter
 	query   map[string]*parameter
 	header  map[string]*parameter
-	body    *jsonschema.Schema // nil if the operation has none
-	rows    *rows              // nil if the operation is no batch
+	body    *jsonschema.Schema // nil if the operation has no body
+	rows    *rows              // nil if the operation is not a batch
 	answers map[int]*answer
 	source  map[string]any // the JSON, for the Mutator
 }
@@ -72,7 +72,7 @@ type answer struct {
 	schema  *jsonschema.Schema // nil if the answer has no body
 	tried   *jsonschema.Schema // of a dry run's body, if it is another; in the description this is the extension x-dry-run
 	stream  bool               // it may also be an event stream
-	bytes   bool               // it is no JSON, but any bytes
+	bytes   bool               // the body is not JSON: any bytes are allowed
 	headers []*parameter
 }
 

@@ -25,7 +25,7 @@ func (d *Document) NewMutator(seed uint64) *Mutator {
 	return &Mutator{doc: d, rng: rand.New(rand.NewPCG(seed, 0x9a71e4)), known: map[string][]string{}}
 }
 
-// keep is how many learned values of each kind are kept: the newest.
+// keep is how many learned values of each kind are kept. The newest values are kept.
 const keep = 500
 
 // Learn adds a value that exists on the server. kind is the name of the parameter or
@@ -51,8 +51,8 @@ func (m *Mutator) Next() (method, target string, header http.Header, body []byte
 	return d.method, target, d.header, body
 }
 
-// Last describes the last request that Next returned: the operation, and the mutations in
-// the order in which they were applied.
+// Last returns a description of the newest request that Next returned: the operation, and
+// the mutations in the order in which they were applied.
 func (m *Mutator) Last() (Operation, []string) { return m.current.op.Operation, m.applied }
 
 // A mutation changes a request, and reports whether it could.
@@ -125,9 +125,9 @@ func (m *Mutator) mutate(d *draft) {
 	}
 }
 
-// odd are strings that programs often handle wrongly: letters whose length changes with
-// their case, combining marks, direction marks, wide and invisible spaces, digits of
-// other scripts, and characters that are special in JavaScript and SQL.
+// odd has strings that programs often handle wrongly: letters whose length changes with
+// their case, combining marks, direction marks, wide and invisible spaces, digits of other
+// scripts, and characters that are special in JavaScript and SQL.
 var odd = []string{
 	"İstanbul", "ırmak", "I\u0307", "ß", "ẞ", "ſ", "K", "Ǆ", "ﬀ", "e\u0301", "é", "a\u0300\u0301\u0302\u0303\u0304",
 	"\u202Eabc", "\u200Fשלום", "مرحبا", "\u2066x\u2069", "\u200B", "\uFEFFx", "\u00A0x\u00A0", "\u3000x", "\u0085x", "\u2028", "\u2029",
@@ -272,7 +272,7 @@ func (m *Mutator) longString(d *draft) bool {
 	}
 	size := m.pick(254, 255, 256, 4000, 4001, 10_000, 10_001, 70_000)
 	if m.chance(40) {
-		size = 1<<20 + m.rng.IntN(64) // more than the limit of all bodies but batches
+		size = 1<<20 + m.rng.IntN(64) // more than the limit of all bodies, except batches
 	}
 	n.text = m.fill(size)
 	return true
@@ -651,7 +651,7 @@ func quoteInner(s string) string {
 	return string(b[1 : len(b)-1])
 }
 
-// number is a schema's number as an int, or what it is when absent.
+// number returns a schema's number as an int, or the value absent if there is no number.
 func number(value any, absent int) int {
 	n, ok := value.(json.Number)
 	if !ok {

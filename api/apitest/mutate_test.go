@@ -33,7 +33,7 @@ func TestMutator_deterministic(t *testing.T) {
 	}
 }
 
-// TestMutator_sendable asks that any HTTP client can send what comes out.
+// TestMutator_sendable checks that any HTTP client can send the generated requests.
 func TestMutator_sendable(t *testing.T) {
 	t.Parallel()
 	m := description(t).NewMutator(4)
@@ -50,7 +50,7 @@ func TestMutator_sendable(t *testing.T) {
 	}
 }
 
-// TestMutator_covers asks that every operation and every mutation occurs.
+// TestMutator_covers checks that every operation and every mutation occurs.
 func TestMutator_covers(t *testing.T) {
 	t.Parallel()
 	d := description(t)
@@ -88,8 +88,8 @@ func TestMutator_covers(t *testing.T) {
 	}
 }
 
-// TestMutator_valid asks that what no mutation touched is allowed: damage
-// applied to what is broken already would test only the first check.
+// TestMutator_valid checks that a request without mutations is allowed. If it were wrong
+// already, its mutations would test only the first check.
 func TestMutator_valid(t *testing.T) {
 	t.Parallel()
 	d := description(t)

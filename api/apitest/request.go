@@ -307,8 +307,8 @@ func (m *Mutator) text(s map[string]any, name string) string {
 	return m.pickText("x", "two words", "Zoë", "value "+decimal(m.rng.IntN(100)))
 }
 
-// vary changes the last digits of an example, so that requests concern several people,
-// but sometimes the same one.
+// vary changes the last digits of an example. So most requests concern different people,
+// and some concern the same person.
 func (m *Mutator) vary(example string) string {
 	b := []byte(example)
 	left := 2
@@ -321,7 +321,7 @@ func (m *Mutator) vary(example string) string {
 	return string(b)
 }
 
-// anything is some JSON value.
+// anything returns some JSON value.
 func (m *Mutator) anything() *node {
 	switch m.rng.IntN(6) {
 	case 0:

@@ -10,12 +10,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// rows describes how a batch is answered: element by element. The server takes any
-// element, because an invalid one fails in its row, not the whole request. The schema of a
-// batch allows operations only, because that is what a client should send. So Check
-// compares the elements that succeeded with the schema of an operation, and the request
-// with its schema after it has put a valid element in place of each one that failed. In
-// the description this is the extension x-rows.
+// rows describes how a batch is answered: element by element. The server takes any element,
+// because an invalid one fails in its row, not the whole request. The schema of a batch
+// allows operations only, because that is what a client should send. So Check compares only
+// the elements that succeeded with the schema of an operation. It compares the whole
+// request with its schema after it has replaced each failed element by a valid one. In the
+// description this is the extension x-rows.
 type rows struct {
 	operations string // the request's member that holds the elements
 	results    string // the answer's member that holds a row for each
