@@ -68,7 +68,7 @@ func newServerWith(t testing.TB, c api.Config, changes ...func(*app.Deps)) *serv
 	return newServerOn(t, openStore(t, nil), new(atomic.Int64), c, changes...)
 }
 
-// newServerOn builds a server on a store, which may share the clock.
+// newServerOn builds a server on a store. The store may use the same clock as the server.
 func newServerOn(t testing.TB, store database, clock *atomic.Int64, c api.Config, changes ...func(*app.Deps)) *server {
 	t.Helper()
 	s := &server{t: t, store: store, clock: clock, ids: new(atomic.Uint64), log: new(bytes.Buffer), dry: strings.Contains(t.Name(), underDryRun)}

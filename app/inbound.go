@@ -101,7 +101,7 @@ func (a *App) passOver(ctx context.Context, ws desk.ID, n desk.InboundItem, why 
 // have a thousand, and requests wait for the transaction.
 const updatesAtOnce = 50
 
-// takeGroup processes the items that no other process has, up to a number of updates. It
+// takeGroup handles the items that no other process has taken, up to a number of updates. It
 // returns the number of items. The rest stays stored.
 func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem, atOnce int) (taken int, err error) {
 	err = a.inTx(ctx, ws, func(tx store.Tx, then *afterwards) error {

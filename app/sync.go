@@ -26,8 +26,8 @@ func (a *App) TemplatesNoted() <-chan struct{} { return a.libraries.stale.change
 // SyncStale fetches the templates of up to syncsAbreast channels at a time.
 const syncsAbreast = 4
 
-// SyncStale fetches the libraries of channels that changed, or that were not fetched for
-// long. Only one of several nodes does so. The channels of one workspace are fetched one
+// SyncStale fetches a channel's library if the channel has changed, or if the last fetch
+// was long ago. Only one of several nodes does so. The channels of one workspace are fetched one
 // after the other, and no workspace waits for another's provider. Workspaces that an
 // earlier call is still fetching are left out, so that this call does not wait for them.
 func (a *App) SyncStale(ctx context.Context) error {

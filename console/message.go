@@ -10,8 +10,8 @@ import (
 	"parley/desk"
 )
 
-// A bubble is a message, a note, or a line about a reaction to a message of another
-// page.
+// A bubble is a message, a note, or a line about a reaction. Such a line stands for a
+// reaction whose message is on another page.
 type bubble struct {
 	ID        desk.ID
 	Note      *note

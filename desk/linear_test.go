@@ -321,7 +321,7 @@ func TestLinear_all(t *testing.T) {
 // the time grows by a multiple of the factor. A slow result is measured again, because it
 // may be chance.
 func grows(rule func(string), few, many string, factor time.Duration) (least, most time.Duration, ok bool) {
-	// For a byte of a long text, regexp takes ten times longer than for one of a short text.
+	// regexp takes ten times longer per byte if the text is long.
 	const slack, shortest = 20, 4 * time.Microsecond
 	least, most = time.Hour, time.Hour
 	for range 12 {
