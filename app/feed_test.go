@@ -245,21 +245,21 @@ func TestFollow_permission(t *testing.T) {
 	w := newWorld(t)
 	contacts, err := desk.ParseEventFilter([]string{"contact.*"})
 	must(t, err)
+	keeps := func(p desk.Permission) func(desk.ID) error {
+		return func(id desk.ID) error {
+			left := string(p)
+			_, err := w.EditKey(t.Context(), w.operator(), id, app.KeyEdit{Permissions: &left})
+			return err
+		}
+	}
 	for name, c := range map[string]struct {
 		types desk.EventFilter
 		lose  func(id desk.ID) error
 		want  desk.ErrorType
 	}{
-		"a type's permission": {contacts, func(id desk.ID) error {
-			less := string(desk.EventsRead)
-			_, err := w.EditKey(t.Context(), w.operator(), id, app.KeyEdit{Permissions: &less})
-			return err
-		}, desk.Forbidden},
-		"the feed's permission": {desk.EventFilter{}, func(id desk.ID) error {
-			less := string(desk.ContactsRead)
-			_, err := w.EditKey(t.Context(), w.operator(), id, app.KeyEdit{Permissions: &less})
-			return err
-		}, desk.Forbidden},
+		"the permission of a type that was named": {contacts, keeps(desk.EventsRead), desk.Forbidden},
+		"the permission of one of all types":      {desk.EventFilter{}, keeps(desk.EventsRead), desk.Forbidden},
+		"the feed's permission":                   {desk.EventFilter{}, keeps(desk.ContactsRead), desk.Forbidden},
 		"the key": {desk.EventFilter{}, func(id desk.ID) error {
 			_, err := w.RevokeKey(t.Context(), w.operator(), id)
 			return err
