@@ -149,7 +149,7 @@ func TestStatus_too_early(t *testing.T) {
 // TestStatus_any_order sends a thousand messages, or a hundred over PostgreSQL. Their
 // statuses come twice and in any order: before the answer, after it, or instead of it; with
 // the attempt's id or without; one or several in an inbound item. Each message gets the
-// furthest of its statuses, and never moves back.
+// furthest of its statuses, and over SQLite, where each change can be watched, never moves back.
 func TestStatus_any_order(t *testing.T) {
 	t.Parallel()
 	const numbers, callers = 10, 64
@@ -160,12 +160,15 @@ func TestStatus_any_order(t *testing.T) {
 		messages = 100
 	}
 	w.store.once.Store(true) // so that only stored changes are watched
+	// Over PostgreSQL a transaction may run again after a conflict, for example of two new
+	// contacts with one number. What its first run put is not stored.
+	watched := w.postgres == nil
 	var mu sync.Mutex
 	now, stories := map[desk.ID]desk.DeliveryStatus{}, map[desk.ID]story{}
 	w.store.put = func(m *desk.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if was, ok := now[m.ID]; ok && place(m.Delivery) < place(was) {
+		if was, ok := now[m.ID]; ok && watched && place(m.Delivery) < place(was) {
 			t.Errorf("message %s moves from %s back to %s", m.ID, was, m.Delivery)
 		}
 		now[m.ID] = m.Delivery
