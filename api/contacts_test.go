@@ -187,7 +187,7 @@ func TestBodySizes(t *testing.T) {
 	if r := s.do("POST /v1/contacts/batch", batch(16<<20+1)); r.status != 413 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	// The same without a Content-Length: the server reads no more than the endpoint takes.
+	// The same without a Content-Length: the server reads no more than the route takes.
 	for call, limit := range map[string]int{"/v1/contacts": 1 << 20, "/v1/contacts/batch": 16 << 20} {
 		body := &endless{end: 2 * limit}
 		r := httptest.NewRequest("POST", call, body)

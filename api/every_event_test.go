@@ -26,7 +26,7 @@ type eventLog struct {
 
 // since returns a line for each event after the last call: type, actor, subject with its
 // conversation and contact, changed fields, and whether it has data. The data must be equal
-// to the record as another endpoint returns it.
+// to the record as another route returns it.
 func (l *eventLog) since() (lines []string) {
 	l.t.Helper()
 	for more := true; more; {
@@ -79,8 +79,8 @@ func (l *eventLog) name(id string) string {
 	return id
 }
 
-// record returns the record of an event as another endpoint answers it, "null" if no
-// endpoint does.
+// record returns the record of an event as another route answers it, "null" if no
+// route does.
 func (l *eventLog) record(e event) string {
 	l.t.Helper()
 	one := func(path string) string {

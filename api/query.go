@@ -9,7 +9,7 @@ import (
 	"parley/desk"
 )
 
-// query reads the query parameters that an endpoint defines. It refuses an unknown or
+// query reads the query parameters that a route defines. It refuses an unknown or
 // repeated one, so a misspelt filter is never ignored.
 func query(rawQuery string, defined ...string) (url.Values, error) {
 	values, err := url.ParseQuery(rawQuery)

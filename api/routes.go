@@ -14,7 +14,7 @@ const (
 
 const batchRoute = "POST /v1/contacts/batch"
 
-// routes lists every endpoint under /v1 with its permission. It also says whether the
+// routes lists every route under /v1 with its permission. It also says whether the
 // handler checks the key again in its own transaction; then a separate read of the key
 // is not needed. The last number is the memory that is taken before the answer is made, 0
 // for answers that are nearly always small, for streams, and for writes.

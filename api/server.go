@@ -59,7 +59,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// A route is one endpoint.
+// A route is a method and a path of the API, with what it needs.
 type route struct {
 	pattern  string
 	needs    desk.Permission

@@ -15,7 +15,7 @@ const (
 	inQuery input = true
 )
 
-// inputOf returns the input of a route's requests. No endpoint reads both.
+// inputOf returns the input of a route's requests. No route has both.
 func inputOf(pattern string) input {
 	method, _, _ := strings.Cut(pattern, " ")
 	return input(method == http.MethodGet || method == http.MethodDelete)
