@@ -367,9 +367,9 @@ func TestSend_waits_on_another_node(t *testing.T) {
 	}
 }
 
-// TestSend_two_claims: if two calls both find the key free, one of them holds it. The other
+// TestSend_two_holds: if two calls both find the key free, one of them holds it. The other
 // gets the answer of the first, or is refused if it is another request.
-func TestSend_two_claims(t *testing.T) {
+func TestSend_two_holds(t *testing.T) {
 	t.Parallel()
 	for name, edits := range map[string][]edit{"the same": nil, "another": {otherBody}} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // The database goes away in the middle of a send. The first transaction of a send holds the
 // key, the second stores the result of the provider's answer.
 
-func TestLost_before_the_claim(t *testing.T) {
+func TestLost_before_the_hold(t *testing.T) {
 	t.Parallel()
 	away := func() error { return desk.Errorf(desk.Unavailable, "the database is away") }
 	for name, tc := range map[string]struct {
@@ -55,9 +55,9 @@ func TestLost_before_the_claim(t *testing.T) {
 	}
 }
 
-// TestLost_with_the_answer_to_the_claim: the connection is lost after the hold was stored.
+// TestLost_with_the_answer_to_the_hold: the connection is lost after the hold was stored.
 // The key is held, so the send goes on.
-func TestLost_with_the_answer_to_the_claim(t *testing.T) {
+func TestLost_with_the_answer_to_the_hold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.store.in(1, answer, lost)
@@ -71,9 +71,9 @@ func TestLost_with_the_answer_to_the_claim(t *testing.T) {
 	}
 }
 
-// TestLost_for_good_after_the_claim: it is unknown whether the key is held, so nothing is
+// TestLost_for_good_after_the_hold: it is unknown whether the key is held, so nothing is
 // sent, and the key is freed once the database is back.
-func TestLost_for_good_after_the_claim(t *testing.T) {
+func TestLost_for_good_after_the_hold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.store.in(1, answer, func() error {
@@ -120,9 +120,9 @@ func TestLost_with_its_person(t *testing.T) {
 	}
 }
 
-// TestDeleted_before_the_claim: a contact is deleted after the send was planned. It gets no
+// TestDeleted_before_the_hold: a contact is deleted after the send was planned. It gets no
 // message, and none of its data stays. A send to its number then makes a new contact.
-func TestDeleted_before_the_claim(t *testing.T) {
+func TestDeleted_before_the_hold(t *testing.T) {
 	t.Parallel()
 	const text = "Order A-17"
 	template := of("order_update", "en_US", "A-17", "Ann", "A-17")
@@ -160,10 +160,10 @@ func TestDeleted_before_the_claim(t *testing.T) {
 	})
 }
 
-// TestDeleted_after_a_claim_without_a_look: a server of the previous release takes the key
+// TestDeleted_after_a_hold_without_a_look: a server of the previous release takes the key
 // without a look at the contact. If the contact was deleted before, the attempt is erased
 // when it ends.
-func TestDeleted_after_a_claim_without_a_look(t *testing.T) {
+func TestDeleted_after_a_hold_without_a_look(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.put(phoned(number))
