@@ -201,6 +201,39 @@ func TestDeliver_holds(t *testing.T) {
 	w.settled(webhook, 2)
 }
 
+// TestDeliver_taken: while a try is under way, another process takes over the endpoint. The
+// process that made the try stores nothing of it, neither in the delivery nor in the
+// endpoint's state.
+func TestDeliver_taken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	webhook := w.webhook("https://a.example/in", "contact.created")
+	release := make(chan struct{})
+	w.receiver.plays(func(p posted) deliver.Posted {
+		if p.n > 1 {
+			return deliver.Posted{StatusCode: 200, Took: time.Millisecond}
+		}
+		<-release
+		return refusesWith(500, "")
+	})
+	stop := w.deliver(w.App)
+	w.put(mailed("0@example.com"))
+	waitFor(t, "the delivery to begin", func() bool { return len(w.deliveries(webhook)) == 1 })
+	w.store.cut.Store(true)
+	w.clock.up.Add(int64(11 * time.Second))
+	w.clock.advance(11 * time.Second)
+	w.deliver(w.node(&faultyStore{Store: w.file}, app.Bounds{}))
+	w.settled(webhook, 1)
+	close(release)
+	stop()
+	if d := w.deliveries(webhook)[0]; d.Status != desk.DeliveryDelivered || len(d.Tries) != 1 || d.Tries[0].StatusCode != 200 {
+		t.Errorf("the delivery is %+v", d)
+	}
+	if s := w.state(webhook); s.Failures != 0 || s.FailingSince != 0 {
+		t.Errorf("the endpoint's state is %+v", s)
+	}
+}
+
 // TestDeliver_nodes: when a node stops, another one takes over without repeating a delivery.
 // A node that loses the database begins no try once its lease may have ended, and the other
 // node goes on.

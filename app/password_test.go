@@ -13,6 +13,7 @@ import (
 	"parley/app"
 	"parley/app/feed"
 	"parley/desk"
+	"parley/store"
 )
 
 const password, password2 = "correct horse battery", "another horse battery"
@@ -139,6 +140,65 @@ func TestSignIn_overtaken(t *testing.T) {
 	w.clock.advance(time.Second)
 	if err := w.Access.PutSession(ctx, "a", *w.Access.NewSession(list[0])); !desk.IsType(err, desk.Unauthorized) {
 		t.Errorf("a session by a password that was replaced: %v", err)
+	}
+}
+
+// An overtaken is a store in which somebody else does something in the middle of an action:
+// once a sign-in has read the members of an e-mail, or right before the settings change.
+type overtaken struct {
+	store.Store
+	read, change func()
+}
+
+func (s *overtaken) MembersByEmail(ctx context.Context, canonical string, most int) ([]store.MemberAccess, error) {
+	list, err := s.Store.MembersByEmail(ctx, canonical, most)
+	if do := s.read; do != nil {
+		s.read = nil
+		do()
+	}
+	return list, err
+}
+
+func (s *overtaken) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	if do := s.change; do != nil {
+		s.change = nil
+		do()
+	}
+	return s.Store.UpdateSettings(ctx, ws, decide)
+}
+
+// TestPasswords_overtaken: a password is replaced while another process signs in with it, or
+// replaces it, too. The other process is refused, and the first new password stays.
+func TestPasswords_overtaken(t *testing.T) {
+	t.Parallel()
+	const third = "a third password, of many words"
+	for name, use := range map[string]func(*overtaken, func(), *app.App, desk.Principal) error{
+		"a sign-in": func(s *overtaken, replace func(), node *app.App, _ desk.Principal) error {
+			s.read = replace
+			_, err := node.Access.SignIn(t.Context(), "ada@example.com", password, "")
+			return err
+		},
+		"a change": func(s *overtaken, replace func(), node *app.App, ada desk.Principal) error {
+			s.change = replace
+			_, err := node.Access.SetPassword(t.Context(), ada, password, false, third)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ctx := t.Context()
+			ada, err := w.Access.SetPassword(ctx, w.asMember(w.ada.ID, desk.RoleAgent), "", true, password)
+			must(t, err)
+			s := &overtaken{Store: w.file}
+			err = use(s, func() { must2(t)(w.Access.SetPassword(ctx, ada, password, false, password2)) }, w.node(s, app.Bounds{}), ada)
+			if !desk.IsType(err, desk.Unauthorized) {
+				t.Errorf("the other process: %v", err)
+			}
+			if list, err := w.Access.SignIn(ctx, "ada@example.com", password2, ""); err != nil || len(list) != 1 {
+				t.Errorf("with the new password: %d members, %v", len(list), err)
+			}
+		})
 	}
 }
 

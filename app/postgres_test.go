@@ -29,7 +29,7 @@ func TestPostgres(t *testing.T) {
 		TestDeleteMedia, TestDeleteMedia_race, TestUpload_quota, TestUpload_room,
 		TestNotesStayInside, TestNotesOfARevokedKey,
 		TestPace, TestPace_buckets, TestPace_waits, TestPace_and_keys,
-		TestPasswords, TestSignIn_overtaken, TestLastAdmin,
+		TestPasswords, TestPasswords_overtaken, TestSignIn_overtaken, TestLastAdmin,
 		TestSender, TestReceipt, TestRecipient_events, TestEarlyStatus_tells_the_recipient, TestLearn_no_more, TestMove, TestOptOut_by_any_handle, TestOptOut_by_id_before_the_number_is_known, TestStatus_tells_the_recipient,
 		TestAdministration, TestMembersAsPrincipals,
 		TestWrite_with_a_key_changed_meanwhile, TestUnchangedIsNotWritten,
