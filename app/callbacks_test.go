@@ -816,7 +816,7 @@ func TestSyncStale_slow(t *testing.T) {
 		t.Error("while it is fetched, it is said to have changed")
 	}
 	stop()
-	<-first
+	t.Log("the first call has ended:", <-first)
 	waitFor(t, "it to be said", func() bool { return len(w.TemplatesNoted()) == 1 })
 	w.meta.change(func() { w.meta.slow = desk.ID{} })
 	must(t, w.SyncStale(t.Context()))

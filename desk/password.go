@@ -16,13 +16,13 @@ const (
 	MaxPassword = 256
 )
 
-// How often passwords may be tried, including successful tries. For one e-mail: SignInTries
-// at once, and after these one try in each SignInEvery. From one address: AddressTries at
-// once, and after these one try in each AddressEvery. The limits of an e-mail also apply
-// when a member changes the password.
+// How often passwords may be tried, also with success. A member's changes of the password have
+// the limits of an e-mail.
 const (
-	SignInTries, SignInEvery   = 5, 30 * time.Second
-	AddressTries, AddressEvery = 20, 5 * time.Second
+	SignInTries  = 5 // for an e-mail, and then one in SignInEvery
+	SignInEvery  = 30 * time.Second
+	AddressTries = 20 // from an address, and then one in AddressEvery
+	AddressEvery = 5 * time.Second
 )
 
 // NormalPassword is a password as it is hashed: keyboards differ in how they compose

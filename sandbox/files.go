@@ -114,7 +114,7 @@ func (s *Sandbox) Fetch(ctx context.Context, at provider.Access, ref string, tol
 	if err != nil {
 		return is, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	is = provider.FetchedMedia{MIME: m.MIME, Size: m.Size, SHA256: m.SHA256}
 	var content io.Reader = file
 	try := s.tried(at.Workspace, ref, r.Times)
