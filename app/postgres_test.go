@@ -61,7 +61,7 @@ var notOverPostgres = map[string]string{
 	"writer_test.go":                        noStore,
 	"TestAnswer":                            both,
 	"TestTalk_histories":                    both,
-	"TestDeleted_before_the_hold":          both,
+	"TestDeleted_before_the_hold":           both,
 	"TestSaidAgain":                         both,
 	"TestSaidAgain_of_somebody_who_is_back": both,
 	"TestSaidAgain_simulated":               both,
