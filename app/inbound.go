@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"parley/app/steps"
@@ -163,9 +164,10 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 		return 0, nil
 	}
 	dropped := false
+	var contact *desk.Contact // of the last update, if it is a new message
 	for _, h := range told {
-		nothing, err := a.takeUpdate(ctx, tx, channel, h, then)
-		if err != nil {
+		var nothing bool
+		if contact, nothing, err = a.takeUpdate(ctx, tx, channel, h, then); err != nil {
 			return 0, err
 		}
 		dropped = dropped || nothing
@@ -184,7 +186,7 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 		case dropped:
 			err = tx.EraseCallback(n)
 		default:
-			err = keepBody(tx, n, last.people)
+			err = keepBody(tx, n, last.people, contact)
 		}
 	}
 	return len(told), err
@@ -299,31 +301,44 @@ const maxPeople = 2500
 // keepBody keeps the body of a processed callback until any of the people whom it names is
 // erased. If one of them is not a contact, no erasure would ever delete this body, so only
 // its time is kept. A body that names more people than a real callback does is not kept
-// either, because looking them up would take too long.
-func keepBody(tx store.Tx, n desk.InboundItem, people []desk.Identity) error {
+// either, because looking them up would take too long. contact is somebody whom this
+// transaction has just read, or nil: most callbacks name nobody else, and need no look-up.
+func keepBody(tx store.Tx, n desk.InboundItem, people []desk.Identity, contact *desk.Contact) error {
 	if len(people) > maxPeople {
 		n.Body = nil
 		return tx.PutCallback(n)
 	}
-	book, err := tx.Book(desk.Lookup{Identities: people})
-	if err != nil {
-		return err
+	var held []desk.Claim
+	if contact != nil {
+		held = contact.Claims()
 	}
 	var claims []string
+	var others []desk.Identity
 	for _, i := range people {
-		if book.Free(i) {
+		claim := i.Claim()
+		claims = append(claims, claim.Value)
+		if !slices.Contains(held, claim) {
+			others = append(others, i)
+		}
+	}
+	if others != nil {
+		book, err := tx.Book(desk.Lookup{Identities: others})
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(others, book.Free) {
 			n.Body = nil
 			return tx.PutCallback(n)
 		}
-		claims = append(claims, i.Claim().Value)
 	}
 	return tx.PutCallbackPeople(n, claims)
 }
 
 // takeUpdate processes one update. It reports whether the update was dropped, so that
-// nothing of it is stored. The update may concern another channel, because several numbers
-// share a callback URL. The error of takeUpdate is a partError.
-func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h provider.Update, then *afterwards) (dropped bool, err error) {
+// nothing of it is stored, and returns the contact of a new message. The update may concern
+// another channel, because several numbers share a callback URL. The error of takeUpdate is
+// a partError.
+func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h provider.Update, then *afterwards) (contact *desk.Contact, dropped bool, err error) {
 	defer func() {
 		if err != nil {
 			err = &partError{err}
@@ -332,34 +347,35 @@ func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h 
 	defer steps.Caught("inbound item", &err)
 	channel := a.concerned(tx.Settings(), own, h)
 	if channel == nil {
-		return false, nil // a number that this workspace has not connected
+		return nil, false, nil // a number that this workspace has not connected
 	}
 	ws := tx.Settings().ID
 	switch {
 	case h.Template != nil:
 		*then = append(*then, func() { a.updateTemplate(ctx, ws, channel.Kind, h.Business, *h.Template) })
-		return false, nil
+		return nil, false, nil
 	case h.Account != nil:
 		*then = append(*then, func() { a.setAccountStatus(ctx, ws, channel.Kind, h.Business, *h.Account) })
-		return false, nil
+		return nil, false, nil
 	case h.Choice != nil:
-		return false, a.recordChoice(tx, a.person(tx, channel.ID, h.Choice.Number, h.Choice.UserID), h.Choice.Change, h.Choice.At, byProvider(channel.ID))
+		return nil, false, a.recordChoice(tx, a.person(tx, channel.ID, h.Choice.Number, h.Choice.UserID), h.Choice.Change, h.Choice.At, byProvider(channel.ID))
 	case h.Move != nil:
-		return false, a.move(tx, channel.ID, h.Move)
+		return nil, false, a.move(tx, channel.ID, h.Move)
 	}
 	if h.Status != nil {
 		if h.Status.UserID != "" { // do this first, so that the contact's event comes before that of the message
 			if err := a.rememberRecipient(tx, channel.ID, h.Status.ExternalID, h.Status.UserID); err != nil {
-				return false, err
+				return nil, false, err
 			}
 		}
-		return a.takeStatus(ctx, tx, channel.ID, *h.Status, then)
+		dropped, err = a.takeStatus(ctx, tx, channel.ID, *h.Status, then)
+		return nil, dropped, err
 	}
 	if h.Message != nil {
-		c, err := a.receive(tx, channel.ID, *h.Message)
-		return c == nil, err
+		c, contact, err := a.receive(tx, channel.ID, *h.Message)
+		return contact, c == nil, err
 	}
-	return false, nil
+	return nil, false, nil
 }
 
 // concerned returns the channel that an update is about. If the update is about a business

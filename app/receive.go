@@ -21,7 +21,7 @@ func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in provider.Inbo
 		if err := lockAssignment(tx); err != nil {
 			return err
 		}
-		c, err = a.receive(tx, channel, in)
+		c, _, err = a.receive(tx, channel, in)
 		return err
 	})
 	return c, err
@@ -29,36 +29,38 @@ func (a *App) Receive(ctx context.Context, ws, channel desk.ID, in provider.Inbo
 
 // receive stores an inbound message, or one that the business typed in the phone app. It
 // returns nil for a dropped message: a reaction for which there is no conversation, or a
-// message that is delivered again after its person was deleted.
-func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) (*desk.Conversation, error) {
+// message that is delivered again after its person was deleted. It also returns the
+// contact if the message is new.
+func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) (*desk.Conversation, *desk.Contact, error) {
 	known, erased, err := tx.ReceivedMessage(desk.MessageRef{Channel: channel, ExternalID: in.ExternalID})
 	if err != nil || erased {
-		return nil, err
+		return nil, nil, err
 	}
 	if known != nil {
-		return tx.Conversation(known.ConversationID)
+		c, err := tx.Conversation(known.ConversationID)
+		return c, nil, err
 	}
 	now := a.now()
 	p := a.person(tx, channel, in.Number, in.UserID)
 	var named *desk.Message // the message that it quotes or reacts to
 	if in.ReplyTo != "" {
 		if named, err = tx.MessageBy(channel, in.ReplyTo); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	var before *desk.Conversation
 	if in.Kind == desk.KindReaction {
 		if before, err = a.reactsIn(tx, channel, p, named); before == nil || err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	contact, err := a.sender(tx, p, in.Name, byProvider(channel), now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if before == nil {
 		if before, err = tx.OpenConversation(channel, contact.ID); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	var c *desk.Conversation
@@ -74,7 +76,7 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 		c = &opened
 		from, before := in.At.Second()
 		if newest, err = tx.NewestMessage(c.ID, from, before); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	m := &desk.Message{
@@ -89,7 +91,7 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 		m.Direction, m.Delivery = desk.Outbound, desk.Sent
 	}
 	if m.Media, err = a.Media.Keep(tx, m, in.Media); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.Status == desk.StatusOpen || in.Kind != desk.KindReaction {
 		c.Note(m)
@@ -98,21 +100,21 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	if in.Echo {
 		early, err := a.typed(tx, c, m)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return c, tx.Append(append(messageEvents(c, before, m, by, now), early...)...)
+		return c, contact, tx.Append(append(messageEvents(c, before, m, by, now), early...)...)
 	}
 	policy, decision, err := a.answerByPolicy(tx, c, contact, m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	w, err := a.heard(tx, c, m, in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if decision.Reply != "" {
 		if err := a.autoReply(tx, policy, decision.Reply, m, in, w); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	opener := by
@@ -120,9 +122,9 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 		opener = bySystem()
 	}
 	if err := tx.Append(append(conversationEvents(c, before, opener, now), m.Event(desk.MessageReceived, by, now))...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return c, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
+	return c, contact, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
 }
 
 // typed is for a message that the business typed in the phone app. It stores the message,
