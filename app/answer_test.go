@@ -295,6 +295,9 @@ func TestAutoReply_silent(t *testing.T) {
 				c.edit(w, &in)
 			}
 			w.hears(in)
+			if due, err := w.file.AutoRepliesDue(t.Context(), time.Hour); err != nil || len(due) != 0 {
+				t.Errorf("an automatic reply was decided: %v, %v", due, err)
+			}
 			if got := w.autoReplies(); len(got) != before {
 				t.Errorf("it said %q", got[before:])
 			}

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,8 @@ func TestWrite_with_a_key_changed_meanwhile(t *testing.T) {
 			p := w.caller()
 			stored, err := w.Write(t.Context(), p, upsert("before"))
 			must(t, err)
+			file, err := w.Media.Upload(t.Context(), p, desk.FileHead{Name: "a.jpg"}, strings.NewReader(picture))
+			must(t, err)
 			must(t, c.change(w))
 
 			_, err = w.Write(t.Context(), p, upsert("one"))
@@ -63,6 +66,7 @@ func TestWrite_with_a_key_changed_meanwhile(t *testing.T) {
 			_, _, err = w.PutSnippet(t.Context(), p, "new", "Hi")
 			refused(t, err, c.want)
 			refused(t, w.DeleteSnippet(t.Context(), p, "new"), c.want)
+			refused(t, w.Media.Delete(t.Context(), p, file.ID), c.want)
 			_, err = w.SetPolicy(t.Context(), p, desk.ID{}, desk.PolicyInput{AutoReply: &desk.AutoReplyInput{}})
 			refused(t, err, c.want)
 			refused(t, w.ClearPolicy(t.Context(), p, desk.ID{}), c.want)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // sendFile sends a form with a file. The file is the last field, as in browsers.
@@ -166,6 +168,40 @@ func TestReply_closing(t *testing.T) {
 	mei.post(m.path+"/reply", fields[:len(fields)-2]...).sends(m.path + "?done=sent")
 	w.writes("+34 612 34 56 78", "", "Great, and one more thing")
 	mei.post(m.path+"/reply", fields...).sends(m.path + "?done=sent-only")
+	if v := w.asStored(c); v.Status != desk.StatusOpen {
+		t.Errorf("%+v", v)
+	}
+}
+
+// An interrupted store calls meanwhile, once, after two messages of a conversation were read.
+type interrupted struct {
+	store.Store
+	meanwhile func()
+}
+
+func (s *interrupted) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error) {
+	list, next, err := s.Store.Messages(ctx, ws, conversation, after, limit)
+	if do := s.meanwhile; limit == 2 && do != nil {
+		s.meanwhile = nil
+		do()
+	}
+	return list, next, err
+}
+
+// TestReply_closing_meanwhile: a message that comes between the reply and the closing keeps
+// the conversation open.
+func TestReply_closing_meanwhile(t *testing.T) {
+	t.Parallel()
+	s := &interrupted{}
+	w := newWorldWith(t, func(d *app.Deps) { s.Store, d.Store = d.Store, s })
+	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Could it be Monday?")
+	mei := w.as(w.mei)
+	m := mei.looks(c, "")
+	s.meanwhile = func() { w.writes("+34 612 34 56 78", "", "Great, and one more thing") }
+	mei.post(m.path+"/reply", m.fields(t, "reply", "Yes", "close", "yes")...).sends(m.path + "?done=sent-only")
+	if s.meanwhile != nil {
+		t.Error("nothing came meanwhile")
+	}
 	if v := w.asStored(c); v.Status != desk.StatusOpen {
 		t.Errorf("%+v", v)
 	}

@@ -16,7 +16,7 @@ func TestPostgres(t *testing.T) {
 	pgtest.Suite(t, notOverPostgres,
 		TestBeside,
 		TestChannels, TestChannels_sandbox,
-		TestReply, TestReply_closing, TestReply_window, TestReply_file, TestReply_quote, TestComposer_snippets, TestMarkRead, TestWriteAsCustomer, TestReply_outcomes,
+		TestReply, TestReply_closing, TestReply_closing_meanwhile, TestReply_window, TestReply_file, TestReply_quote, TestComposer_snippets, TestMarkRead, TestWriteAsCustomer, TestReply_outcomes,
 		TestContacts, TestContact, TestContact_both, TestContact_races, TestContact_holders,
 		TestEvents,
 		TestInbox, TestInbox_laterPage, TestInbox_refuses,
