@@ -33,8 +33,8 @@ type webhookCmd struct {
 // webhookFlags are the flags that say which addresses the server may connect to:
 // endpoints of webhooks, and addresses that tenants set for a provider's API.
 type webhookFlags struct {
-	Allow []prefix  `help:"Private networks that webhooks may reach, and channels whose address a member set, separated by commas, such as 10.1.0.0/16; http is allowed there, too. The same as the server's." name:"webhook-allow" placeholder:"CIDR"`
-	Proxy *proxyURL `help:"An HTTP proxy for all requests to webhooks, which then decides which addresses they may reach. The same as the server's." name:"webhook-proxy" placeholder:"URL"`
+	Allow []prefix  `help:"Private networks that webhooks may reach, and channels whose address a member set, separated by commas, such as 10.1.0.0/16; http is allowed there, too. Every server and command of an installation needs the same." name:"webhook-allow" placeholder:"CIDR"`
+	Proxy *proxyURL `help:"An HTTP proxy for all requests to webhooks, which then decides which addresses they may reach. Every server and command of an installation needs the same." name:"webhook-proxy" placeholder:"URL"`
 }
 
 func (f *webhookFlags) config() poster.Config {
