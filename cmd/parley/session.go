@@ -335,7 +335,7 @@ func openStore(ctx context.Context, storage config.Storage, secret config.Secret
 	if storage.URL == "" {
 		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database(), Log: log, Key: secret.Key("erased messages")})
 	}
-	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, MaxConns: storage.MaxConns(), Log: log, Key: secret.Key("erased messages")})
+	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, MaxConns: storage.MaxConns(), Log: log, Key: secret.Key("erased messages"), Release: versionOf()})
 	if err != nil {
 		return nil, unopened(storage, err)
 	}

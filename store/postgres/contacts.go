@@ -161,7 +161,13 @@ func (s *Store) contactPage(ctx context.Context, ws desk.ID, limit int, query st
 
 // UpdateContacts loads all contacts that ops can change, calls apply, and stores the
 // changes, all or nothing.
+//
+// If the last writes in the workspace have found no contact, it first guesses that these
+// operations name none either (see createGuessed).
 func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error {
+	if done, err := s.createGuessed(ctx, ws, ops, apply); done || err != nil {
+		return err
+	}
 	return s.write(ctx, ws, false, func(t *tx) error {
 		return stored.InParts(len(ops), func(from, to int) (fit int, err error) {
 			most := 0
@@ -177,6 +183,7 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 			if err != nil || loaded.full {
 				return len(loaded.contacts), err
 			}
+			s.newcomers.note(ws, len(loaded.contacts) == 0)
 			book := bookOf(t.settings, to-from, loaded)
 			apply(book, from, to)
 			if err := flushBook(t, book); err != nil || book.Ended() {
@@ -326,7 +333,7 @@ const (
 	$11::bigint[], $12::bigint[], $13::bigint[])
 	u (id, external_id, name, email, phone, note, attributes, further, owner_id, created_at, updated_at, version)`
 	insertContacts = `INSERT INTO contacts (workspace_id, id, external_id, name, email, phone, note, attributes, further,
-	owner_id, created_at, updated_at, version) SELECT $1, u.*` + contactRows
+	owner_id, created_at, updated_at, version) SELECT w.id, u.*` + contactRows + inWorkspace
 	// The rows that still have the version that was loaded.
 	atVersion = ` CROSS JOIN LATERAL (SELECT ctid AS place` + contactByID + ` LIMIT 1) l
 	WHERE c.ctid = l.place AND c.version = u.version`
@@ -338,8 +345,8 @@ const (
 	// their version. Then the server skips the statements behind it, so the commit can be
 	// sent in the same round trip.
 	allDone      = ` RETURNING 1) SELECT 1 / (count(*) = cardinality($2::uuid[]))::integer FROM done`
-	lockContacts = `SELECT FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
-	(SELECT` + contactByID + forUpdate + `) c`
+	lockContacts = `SELECT 1 FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
+	(SELECT 1` + contactByID + forUpdate + `) c`
 
 	releaseClaims = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id) CROSS JOIN LATERAL
 	(SELECT ctid AS place FROM claims
@@ -348,7 +355,7 @@ const (
 	// It is a plain INSERT, so that a claim of another contact is an error. DO NOTHING
 	// would drop the claim, and DO UPDATE would steal it.
 	takeClaims = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
-	SELECT $1, u.kind, u.value, 0, u.contact_id FROM unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)`
+	SELECT w.id, u.kind, u.value, 0, u.contact_id FROM unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)` + inWorkspace
 )
 
 // flushBook queues the Book's changes for the commit. Rows are locked in the order of
@@ -379,10 +386,12 @@ func flushBook(t *tx, book *desk.Book) error {
 	}
 	if len(gone.ids) > 0 {
 		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions)
+		named := lockCallbacks(t.pipe, t.ws, deleted)
 		if err := eraseConversations(t, gone.ids); err != nil {
 			return err
 		}
-		eraseCallbacks(t.pipe, t.ws, deleted)
+		named.drop(t.pipe, t.ws)
+		eraseStatuses(t.pipe, t.ws, deleted)
 		eraseResponses(t.pipe, t.ws, gone.ids)
 	}
 	if len(updated.ids) > 0 {
@@ -400,7 +409,7 @@ func flushBook(t *tx, book *desk.Book) error {
 	if deleted == nil {
 		return t.fail
 	}
-	return eraseAttempts(t.pipe, t.ws, deleted)
+	return eraseAttempts(t, deleted)
 }
 
 // A claim is a desk.Claim with the contact that holds it.

@@ -35,6 +35,9 @@ const holdLeasesQuery = `INSERT INTO leases (workspace_id, task, until, holder)
 
 // HoldLeases gives the tasks to a holder, or extends the holder's leases.
 func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
+	if s.citus {
+		return s.holdOnCluster(ctx, list, holder, length)
+	}
 	workspaces, tasks := make(pgtype.FlatArray[uuid], len(list)), make([]string, len(list))
 	for i, ref := range list {
 		workspaces[i], tasks[i] = uuid(ref.Workspace), ref.Task
@@ -250,7 +253,10 @@ func (s *Store) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, st
 	}
 	ws, changed := hold.Workspace, false
 	err := s.atOnceIn(ctx, ws, "store deliveries", func(p *pipe) {
-		p.put(lockShared, lockOf(ws))
+		if p.citus {
+			p.put(pinShards, uuid(ws))
+		}
+		p.put(lockShared, uuid(ws), lockOf(ws))
 		p.put(stillHeld, uuid(ws), hold.Task, uuid(hold.Holder), hold.Calls)
 		p.put(stillSettings, uuid(ws), hold.Settings)
 		p.put(stillPassed, uuid(ws), state.Cursor.Seq, state.Cursor.Tag)
@@ -294,8 +300,8 @@ const (
 	putAnyResponse = ` ON CONFLICT (workspace_id, contact_id, delivery_id, at) DO UPDATE SET response = excluded.response`
 	// If the contact is being deleted, this statement waits for the deletion. After the
 	// deletion, it finds no row of the contact.
-	putContactsResponse = putResponse + `SELECT $1, u.id, $3, $4, $5 FROM (SELECT $2::uuid) u (id) CROSS JOIN LATERAL
-		(SELECT` + contactByID + ` FOR KEY SHARE) c` + putAnyResponse
+	putContactsResponse = putResponse + `SELECT c.workspace_id, c.id, $3::uuid, $4, $5 FROM
+		(SELECT workspace_id, id FROM contacts WHERE workspace_id = $1 AND id >= $2 AND id <= $2 ORDER BY id FOR KEY SHARE) c` + putAnyResponse
 )
 
 func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error {

@@ -12,11 +12,13 @@ import (
 )
 
 const (
-	// lockBuckets creates the missing buckets and locks the others. Every transaction
-	// locks buckets in the order of their names.
-	lockBuckets = `INSERT INTO pace (workspace_id, bucket, until_us) SELECT $1, u.bucket, 0 FROM unnest($2::text[]) u (bucket)
+	// lockBucket creates a bucket, or locks the bucket that exists. Every transaction locks
+	// buckets in the order of their names.
+	lockBucket = `INSERT INTO pace (workspace_id, bucket, until_us) VALUES ($1, $2, 0)
 	ON CONFLICT (workspace_id, bucket) DO UPDATE SET until_us = excluded.until_us WHERE false`
-	paceQuery = `WITH clock AS MATERIALIZED (SELECT ` + databaseMicros + ` AS now),
+
+	databaseMicros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	paceQuery      = `WITH clock AS MATERIALIZED (SELECT ` + databaseMicros + ` AS now),
 	next AS MATERIALIZED (
 		SELECT b.place, b.taken + u.every AS until_us, b.taken - now + u.every - u.burst * u.every AS wait
 		FROM clock, unnest($2::text[], $3::bigint[], $4::bigint[]) u (bucket, every, burst) CROSS JOIN LATERAL
@@ -42,7 +44,9 @@ func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, mos
 	}
 	var longest int64
 	err = s.atOnce(ctx, "pace", func(p *pipe) {
-		p.put(lockBuckets, uuid(ws), names)
+		for _, name := range names {
+			p.put(lockBucket, uuid(ws), name)
+		}
 		p.each(func(row pgx.Row) error { return row.Scan(&longest) }, paceQuery, uuid(ws), names, every, burst, most.Microseconds())
 	})
 	return time.Duration(longest) * time.Microsecond, err == nil && longest <= most.Microseconds(), err

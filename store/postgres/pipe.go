@@ -38,7 +38,7 @@ func (s *Store) readOnce(ctx context.Context, f func(*pipe) error) (lost bool, e
 		return false, stored.Unavailable(err)
 	}
 	defer c.Release()
-	err = f(newPipe(ctx, c))
+	err = f(s.newPipe(ctx, c))
 	if err != nil && c.Conn().IsClosed() {
 		return true, stored.Unavailable(err)
 	}
@@ -52,14 +52,18 @@ type pipe struct {
 	c       *pgxpool.Conn
 	waiting *pgx.Batch
 	fail    error
+	citus   bool // see Store.citus
 }
 
-func newPipe(ctx context.Context, c *pgxpool.Conn) *pipe {
-	return &pipe{ctx: ctx, c: c, waiting: &pgx.Batch{}}
+func (s *Store) newPipe(ctx context.Context, c *pgxpool.Conn) *pipe {
+	return &pipe{ctx: ctx, c: c, waiting: &pgx.Batch{}, citus: s.citus}
 }
 
 // put queues a statement. Its arguments must not change before it is sent.
 func (p *pipe) put(query string, args ...any) *pgx.QueuedQuery {
+	if p.citus {
+		query = onCitus(query)
+	}
 	return p.waiting.Queue(query, args...)
 }
 

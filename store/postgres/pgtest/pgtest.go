@@ -3,11 +3,13 @@
 //
 // TEST_POSTGRES_URL may name a server on which the tests can create databases. Without
 // it, the first test of a process starts a private server from the installed programs.
-// The private server ends when the process ends, even if the process is killed.
+// The private server ends when the process ends, even if the process is killed. With the
+// flag -citus, the databases are on a Citus cluster.
 //
 //	pgtest.go      databases for tests
 //	suite.go       the tests of a package, again
 //	server.go      a private server
+//	citus.go       databases on a Citus cluster
 //	proxy.go       a proxy for a database, which can be slow or unreachable
 //	user_unix.go   the user as which the server runs
 //	user_other.go  the same for other systems
@@ -38,6 +40,9 @@ var shared = sync.OnceValues(func() (*Server, error) { return start("", true) })
 // ends. Without a server, the test is skipped.
 func Database(t testing.TB) string {
 	t.Helper()
+	if Citus() {
+		return createOnCitus(t)
+	}
 	server := os.Getenv("TEST_POSTGRES_URL")
 	if server == "" {
 		s, err := shared()
