@@ -32,12 +32,9 @@ func (*citusDistributeCmd) Help() string {
 
 // Run distributes the tables.
 func (*citusDistributeCmd) Run(ctx context.Context, s *session) error {
-	storage, err := s.storage()
+	storage, err := s.onPostgres()
 	if err != nil {
 		return err
-	}
-	if storage.URL == "" {
-		return usageError("give the database of the installation, with --database or PARLEY_DATABASE_URL")
 	}
 	if err := exists(ctx, storage); err != nil {
 		return fmt.Errorf("%s holds no parley installation: a new one is distributed by itself, with %s", storage, s.command("workspace create --name NAME"))

@@ -245,3 +245,46 @@ func (t *tx) NoteSeen(member desk.ID, at desk.Time) error {
 		ON CONFLICT (workspace_id, member_id) DO UPDATE SET seen_at = greatest(member_access.seen_at, excluded.seen_at)`, uuid(t.ws), uuid(member), int64(at))
 	return t.fail
 }
+
+// What is found by the directory is read in two steps on a cluster: the directory is on
+// every server, but a join with it names no workspace, so Citus would ask all servers.
+
+const placeQuery = `SELECT workspace_id FROM directory WHERE kind = $1 AND ref = $2`
+
+func readID(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) }
+
+// located returns the row of a table that is found by the directory, or the zero T. The
+// query joined finds it by its reference $1, and within finds it by its workspace $1 and
+// its reference $2.
+func located[T any](s *Store, p *pipe, doing, kind, ref string, read func(pgx.Row) (T, error), joined, within string) (row T, err error) {
+	if !s.citus {
+		return one(p, doing, read, joined, ref)
+	}
+	ws, err := one(p, doing, readID, placeQuery, kind, ref)
+	if err != nil || ws.IsZero() {
+		return row, err
+	}
+	return one(p, doing, read, within, uuid(ws), ref)
+}
+
+// membersOn lists the members with an e-mail, on a cluster.
+func membersOn(p *pipe, read func(pgx.Row) (store.MemberAccess, error), from, to string, most int) (list []store.MemberAccess, err error) {
+	type entry struct {
+		ws     desk.ID
+		member string
+	}
+	entries, err := all(p, "members by e-mail", func(row pgx.Row) (e entry, err error) {
+		return e, row.Scan(into(&e.ws), &e.member)
+	}, `SELECT workspace_id, right(ref, 36) FROM directory WHERE kind = 'email' AND ref >= $1 AND ref < $2 ORDER BY ref LIMIT $3`, from, to, most)
+	for _, e := range entries {
+		p.each(func(row pgx.Row) error {
+			m, err := read(row)
+			list = append(list, m)
+			return err
+		}, memberColumns+` FROM members m`+accessOfMember+` WHERE m.workspace_id = $1 AND m.id = $2::uuid`, uuid(e.ws), e.member)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, p.send("members by e-mail")
+}

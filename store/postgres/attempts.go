@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"parley/desk"
 	"parley/store"
@@ -219,6 +220,12 @@ func eraseSettled(p *pipe, ws desk.ID, ids pgtype.FlatArray[uuid]) error {
 // settledPage is how many settled attempts are erased in one step.
 const settledPage = 100
 
+// attemptsTo returns attemptsToQuery, or its form for a cluster. On a single server, the
+// query makes the planner choose the index of all unsettled attempts.
+func attemptsTo(p *pipe) string {
+	return form(p.citus, attemptsToQuery, strings.Replace(attemptsToQuery, `SELECT * FROM attempts a WHERE `, `SELECT * FROM attempts a WHERE a.workspace_id = $1 AND `, 1))
+}
+
 // eraseAttempts removes the data of deleted contacts from attempts that are not settled,
 // or that sent nothing.
 func eraseAttempts(t *tx, deleted []*desk.Contact) error {
@@ -238,7 +245,7 @@ func eraseAttempts(t *tx, deleted []*desk.Contact) error {
 		}, unsentToQuery, uuid(ws), ids, settledPage)
 	}
 	find()
-	attempts, err := all(p, "attempts to contacts", readAttempt, attemptsToQuery+` FOR UPDATE OF a`, uuid(ws), ids, numbers)
+	attempts, err := all(p, "attempts to contacts", readAttempt, attemptsTo(p)+` FOR UPDATE OF a`, uuid(ws), ids, numbers)
 	for _, a := range attempts {
 		if err == nil && !a.Erased {
 			a.Erase()

@@ -76,6 +76,10 @@ const (
 		`(SELECT ctid AS place FROM callback_people WHERE workspace_id = $1 AND received_at = u.received_at AND id = u.id OFFSET 0) l WHERE p.ctid = l.place`
 	forgetCallbacks = `DELETE FROM callbacks w` + eachCallback +
 		`(SELECT ctid AS place FROM callbacks WHERE workspace_id = $1 AND received_at = u.received_at AND id = u.id LIMIT 1) l WHERE w.ctid = l.place`
+	forgetCallbackPeopleOnCitus = `DELETE FROM callback_people p USING unnest($2::bigint[], $3::uuid[]) u (received_at, id)
+	WHERE p.workspace_id = $1 AND p.received_at = u.received_at AND p.id = u.id`
+	forgetCallbacksOnCitus = `DELETE FROM callbacks w USING unnest($2::bigint[], $3::uuid[]) u (received_at, id)
+	WHERE w.workspace_id = $1 AND w.received_at = u.received_at AND w.id = u.id`
 )
 
 // lockedCallbacks are callbacks that the transaction has locked.
@@ -108,8 +112,8 @@ func (l *lockedCallbacks) drop(p *pipe, ws desk.ID) {
 	for _, channel := range slices.SortedFunc(maps.Keys(l.channels), func(x, y desk.ID) int { return bytes.Compare(x[:], y[:]) }) {
 		p.put(noteCallQuery, uuid(ws), uuid(channel), l.channels[channel])
 	}
-	p.put(forgetCallbackPeople, uuid(ws), l.at, l.ids)
-	p.put(forgetCallbacks, uuid(ws), l.at, l.ids)
+	p.put(form(p.citus, forgetCallbackPeople, forgetCallbackPeopleOnCitus), uuid(ws), l.at, l.ids)
+	p.put(form(p.citus, forgetCallbacks, forgetCallbacksOnCitus), uuid(ws), l.at, l.ids)
 }
 
 // ForgetCallbacks deletes up to limit processed callbacks of a workspace that are older

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -194,6 +196,84 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 	})
 }
 
+const sharesClaimsQuery = `SELECT 1 FROM claims WHERE workspace_id = $1 AND share > 0 ORDER BY workspace_id, kind, value LIMIT 1`
+
+// lookForShared looks for shared claims of a workspace.
+func (s *Store) lookForShared(ctx context.Context, ws desk.ID) error {
+	var shares bool
+	err := s.read(ctx, func(p *pipe) error {
+		shares = false
+		p.each(func(pgx.Row) error { shares = true; return nil }, sharesClaimsQuery, uuid(ws))
+		return p.send("shared claims")
+	})
+	if err == nil {
+		s.newcomers.mu.Lock()
+		defer s.newcomers.mu.Unlock()
+		s.newcomers.shares[ws] = shares
+	}
+	return err
+}
+
+// createGuessed runs operations as if no contact had any of their identities, and stores
+// the new contacts in one round trip. It returns false, and has stored nothing, if it does
+// not guess, if an operation would not create a contact, or if the guess was wrong: a
+// contact holds one of the identities, or the settings in memory are not the newest.
+func (s *Store) createGuessed(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) (done bool, err error) {
+	settings := s.settings.Newest(ws)
+	if s.citus || settings == nil || len(ops) > mostGuessed {
+		return false, nil
+	}
+	likely, known := s.newcomers.likely(ws)
+	if !likely {
+		return false, nil
+	}
+	if !known {
+		return false, s.lookForShared(ctx, ws) // the next write may guess
+	}
+	if err := s.rules.Check(); err != nil {
+		return false, err
+	}
+	for _, op := range ops {
+		if op.Kind != desk.OpUpsert {
+			return false, nil
+		}
+	}
+	book := desk.NewBook(settings, len(ops))
+	apply(book, 0, len(ops))
+	changed := book.Changed()
+	for _, e := range changed {
+		if e.Stored != nil || e.Now == nil {
+			return false, nil
+		}
+	}
+	if len(changed) != len(ops) {
+		return false, nil
+	}
+	err = s.atOnceIn(ctx, ws, "create contacts", func(p *pipe) {
+		p.put(lockShared, uuid(ws), lockOf(ws))
+		p.put(stillSettings, uuid(ws), settings.Version)
+		t := &tx{pipe: p, s: s, ws: ws, settings: settings}
+		if err = flushBook(t, book); err == nil {
+			putEvents(p, ws, t.events)
+		}
+	})
+	switch {
+	case sqlState(err) == uniqueViolation || conflicts(err):
+		s.newcomers.note(ws, false)
+		return false, nil
+	case sqlState(err) == readOnlyTransaction, ended(err):
+		return false, nil // the ordinary way finds a connection that works
+	}
+	return err == nil, err
+}
+
+// ended tells whether the server has ended the session by an error. Then it has not
+// committed what was sent.
+func ended(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Severity == "FATAL"
+}
+
 // FlushesAbreast returns 2: while the database works on one group, parley works on the
 // other. A third flush would only make the groups smaller, because commits with events
 // run one after the other.
@@ -340,7 +420,12 @@ const (
 	updateContacts = `WITH done AS (UPDATE contacts c SET external_id = u.external_id, name = u.name, email = u.email, phone = u.phone, note = u.note,
 	attributes = u.attributes, further = u.further, owner_id = u.owner_id, created_at = u.created_at, updated_at = u.updated_at,
 	version = c.version + 1` + contactRows + atVersion + allDone
-	deleteContacts = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion + allDone
+	deleteContacts        = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion + allDone
+	updateContactsOnCitus = `WITH done AS (UPDATE contacts c SET external_id = u.external_id, name = u.name, email = u.email, phone = u.phone, note = u.note,
+	attributes = u.attributes, further = u.further, owner_id = u.owner_id, created_at = u.created_at, updated_at = u.updated_at,
+	version = c.version + 1` + contactRows + ` WHERE c.workspace_id = $1 AND c.id = u.id AND c.version = u.version` + allDone
+	deleteContactsOnCitus = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)
+	WHERE c.workspace_id = $1 AND c.id = u.id AND c.version = u.version` + allDone
 	// This statement fails if rows are missing because another transaction has raised
 	// their version. Then the server skips the statements behind it, so the commit can be
 	// sent in the same round trip.
@@ -352,6 +437,8 @@ const (
 	(SELECT ctid AS place FROM claims
 		WHERE workspace_id = $1 AND kind = u.kind AND value = u.value AND contact_id = u.contact_id LIMIT 1) l
 	WHERE i.ctid = l.place`
+	releaseClaimsOnCitus = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)
+	WHERE i.workspace_id = $1 AND i.kind = u.kind AND i.value = u.value AND i.contact_id = u.contact_id`
 	// It is a plain INSERT, so that a claim of another contact is an error. DO NOTHING
 	// would drop the claim, and DO UPDATE would steal it.
 	takeClaims = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
@@ -385,7 +472,7 @@ func flushBook(t *tx, book *desk.Book) error {
 		t.put(lockContacts, uuid(t.ws), touched)
 	}
 	if len(gone.ids) > 0 {
-		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions)
+		t.put(form(t.citus, deleteContacts, deleteContactsOnCitus), uuid(t.ws), gone.ids, gone.versions)
 		named := lockCallbacks(t.pipe, t.ws, deleted)
 		if err := eraseConversations(t, gone.ids); err != nil {
 			return err
@@ -395,13 +482,13 @@ func flushBook(t *tx, book *desk.Book) error {
 		eraseResponses(t.pipe, t.ws, gone.ids)
 	}
 	if len(updated.ids) > 0 {
-		t.put(updateContacts, updated.args(t.ws)...)
+		t.put(form(t.citus, updateContacts, updateContactsOnCitus), updated.args(t.ws)...)
 	}
 	if len(inserted.ids) > 0 {
 		t.put(insertContacts, inserted.args(t.ws)...)
 	}
 	if len(released) > 0 {
-		t.put(releaseClaims, released.args(t.ws)...)
+		t.put(form(t.citus, releaseClaims, releaseClaimsOnCitus), released.args(t.ws)...)
 	}
 	if len(taken) > 0 {
 		t.put(takeClaims, taken.args(t.ws)...)

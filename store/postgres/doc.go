@@ -3,10 +3,12 @@
 //
 //	open.go           opening: the pool and what is set on its connections
 //	migrate.go        the schema, in migrations/
-//	citus.go          many servers: where rows are, and the statements that differ
+//	citus.go          many servers: where the rows of each table are
+//	distribute.go     parley citus distribute
+//	keys.go           the workspaces of keys, remembered on a cluster
 //	write.go          the one way to write: transactions, and when they run again
 //	contacts.go       contacts and identities
-//	newcomers.go      new contacts in one round trip, by a guess
+//	newcomers.go      whether a write is likely to find no contact
 //	claims.go         rebuilding claims after an upgrade, and claims that contacts share
 //	settings.go       workspaces, attributes, members, keys
 //	workspaces.go     deleting a workspace

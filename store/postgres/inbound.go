@@ -103,6 +103,13 @@ const takeInboundQuery = `WITH wanted AS (
 	taken AS (DELETE FROM inbound_items USING wanted WHERE inbound_items.ctid = wanted.place RETURNING wanted.n, ` + inboundColumns + `)
 	SELECT ` + inboundColumns + ` FROM taken ORDER BY n`
 
+const takeInboundOnCitus = `WITH wanted AS (
+		SELECT u.n, i.due_at, i.id FROM unnest($2::bigint[], $3::uuid[]) WITH ORDINALITY u (due_at, id, n)
+			JOIN inbound_items i ON i.workspace_id = $1 AND i.due_at = u.due_at AND i.id = u.id FOR UPDATE OF i SKIP LOCKED),
+	taken AS (DELETE FROM inbound_items i USING wanted WHERE i.workspace_id = $1 AND i.due_at = wanted.due_at AND i.id = wanted.id
+		RETURNING wanted.n, i.due_at, i.id, i.channel_id, i.received_at, i.skip, i.body)
+	SELECT ` + inboundColumns + ` FROM taken ORDER BY n`
+
 const (
 	// statementNow is the database's clock at the start of the statement. Unlike
 	// databaseNow, it can be used to search an index.

@@ -53,7 +53,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, how plac
 	}
 	on, err := lookAround(ctx, lock)
 	if err != nil {
-		return false, fmt.Errorf("Citus: %w", err)
+		return false, fmt.Errorf("the servers of the cluster: %w", err)
 	}
 	if on.citus {
 		if _, err := lock.Exec(ctx, `SET plan_cache_mode = auto`); err != nil {

@@ -32,6 +32,20 @@ const (
 		AND (until_us <= ` + databaseMicros + ` OR until_us > ` + databaseMicros + ` + $2::bigint) FOR UPDATE SKIP LOCKED) l WHERE p.ctid = l.place`
 )
 
+var (
+	paceOnCitus = `WITH taking AS MATERIALIZED (
+		SELECT p.bucket, p.until_us, u.every, u.burst, ` + shardMicros("p.workspace_id") + ` AS now FROM unnest($2::text[], $3::bigint[], $4::bigint[]) u (bucket, every, burst)
+			JOIN pace p ON p.workspace_id = $1 AND p.bucket = u.bucket),
+	next AS MATERIALIZED (
+		SELECT bucket, now, every, burst, CASE WHEN until_us > now + $5::bigint + burst * every THEN now ELSE greatest(until_us, now) END AS taken FROM taking),
+	longest AS MATERIALIZED (SELECT greatest(max(taken - now + every - burst * every), 0) AS wait FROM next),
+	taken AS (UPDATE pace p SET until_us = next.taken + next.every FROM next, longest
+		WHERE p.workspace_id = $1 AND p.bucket = next.bucket AND longest.wait <= $5::bigint RETURNING 1)
+	SELECT wait FROM longest`
+	forgetPaceOnCitus = `DELETE FROM pace WHERE workspace_id = $1 AND bucket IN
+	(SELECT bucket FROM pace WHERE workspace_id = $1 AND (until_us <= ` + shardMicros("workspace_id") + ` OR until_us > ` + shardMicros("workspace_id") + ` + $2::bigint) FOR UPDATE SKIP LOCKED)`
+)
+
 // Pace takes one place in each of the buckets, and returns how long the caller must wait
 // before it goes on. If this wait would be longer than most, it takes no place; new
 // buckets then have no places taken.
@@ -47,7 +61,7 @@ func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, mos
 		for _, name := range names {
 			p.put(lockBucket, uuid(ws), name)
 		}
-		p.each(func(row pgx.Row) error { return row.Scan(&longest) }, paceQuery, uuid(ws), names, every, burst, most.Microseconds())
+		p.each(func(row pgx.Row) error { return row.Scan(&longest) }, form(s.citus, paceQuery, paceOnCitus), uuid(ws), names, every, burst, most.Microseconds())
 	})
 	return time.Duration(longest) * time.Microsecond, err == nil && longest <= most.Microseconds(), err
 }
@@ -56,6 +70,6 @@ func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, mos
 // deletes buckets with places further ahead than longest, because such places are
 // impossible.
 func (s *Store) ForgetPace(ctx context.Context, ws desk.ID, longest time.Duration) error {
-	_, err := s.exec(ctx, "forget pace", forgetPaceQuery, uuid(ws), longest.Microseconds())
+	_, err := s.exec(ctx, "forget pace", form(s.citus, forgetPaceQuery, forgetPaceOnCitus), uuid(ws), longest.Microseconds())
 	return err
 }

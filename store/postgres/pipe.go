@@ -61,10 +61,18 @@ func (s *Store) newPipe(ctx context.Context, c *pgxpool.Conn) *pipe {
 
 // put queues a statement. Its arguments must not change before it is sent.
 func (p *pipe) put(query string, args ...any) *pgx.QueuedQuery {
-	if p.citus {
-		query = onCitus(query)
-	}
 	return p.waiting.Queue(query, args...)
+}
+
+// form returns the form of a statement for a single server, or the one for a Citus
+// cluster. Citus refuses some statements that are the best ones for a single server. Most
+// of them look rows up by ctid, because a single server keeps a plan that was made for an
+// empty table (see parameters). With Citus, each execution is planned anew.
+func form(citus bool, single, cluster string) string {
+	if citus {
+		return cluster
+	}
+	return single
 }
 
 // send sends all queued statements in one round trip.

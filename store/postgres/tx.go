@@ -268,7 +268,7 @@ func (t *tx) AttemptOfKey(key string) (*desk.Attempt, error) {
 }
 
 func (t *tx) AttemptsTo(contact desk.ID) ([]*desk.Attempt, error) {
-	return all(t.pipe, "attempts to a contact", readAttempt, attemptsToQuery, uuid(t.ws), pgtype.FlatArray[uuid]{uuid(contact)}, []string{})
+	return all(t.pipe, "attempts to a contact", readAttempt, attemptsTo(t.pipe), uuid(t.ws), pgtype.FlatArray[uuid]{uuid(contact)}, []string{})
 }
 
 func (t *tx) TakeKey(key string, attempt desk.ID) error {
@@ -352,7 +352,7 @@ func (t *tx) TakeInbound(list []desk.InboundItem) (taken []desk.InboundItem, err
 	for i, n := range list {
 		due[i], ids[i] = int64(n.Due), uuid(n.ID)
 	}
-	return all(t.pipe, "take inbound items", readInbound, takeInboundQuery, uuid(t.ws), due, ids)
+	return all(t.pipe, "take inbound items", readInbound, form(t.citus, takeInboundQuery, takeInboundOnCitus), uuid(t.ws), due, ids)
 }
 
 func (t *tx) Append(events ...desk.Event) error {

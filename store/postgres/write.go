@@ -40,6 +40,12 @@ const (
 	lockAlone  = `SELECT pg_advisory_xact_lock($2)` + ofWorkspace
 )
 
+// pinShards keeps the shards of the workspace $1 on their server until the transaction
+// ends, without changing a row. Citus waits with a move for transactions that write. For a
+// row that is only locked, it does not wait; so after the move, the row would not be
+// locked any more.
+const pinShards = `UPDATE workspaces SET country = country WHERE id = $1 AND settings_version < 0`
+
 // lockOf is the number of a workspace's lock. If two workspaces share a number, they
 // only wait for each other.
 func lockOf(ws desk.ID) int64 {
@@ -174,9 +180,6 @@ func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (pgc
 		return pgconn.CommandTag{}, stored.Unavailable(err)
 	}
 	defer c.Release()
-	if s.citus {
-		query = onCitus(query)
-	}
 	tag, err := c.Exec(ctx, query, args...)
 	if err != nil && c.Conn().IsClosed() && !pgconn.SafeToRetry(err) {
 		return tag, stored.CommitLost(err)
