@@ -15,7 +15,8 @@ type Deliveries interface {
 	// HoldLeases gives the tasks to a holder for some milliseconds of the database's
 	// clock, or extends the holder's leases. It returns the tasks that the holder now has,
 	// each with its number of calls (DeliveryTx.CallHolder). Taking a task over from
-	// another holder counts as a call.
+	// another holder counts as a call. If only some of several database servers fail, it
+	// returns the tasks of the others, and the error.
 	HoldLeases(ctx context.Context, list []LeaseRef, holder desk.ID, length desk.Time) (map[LeaseRef]int64, error)
 
 	// EndLease ends the holder's lease, so that another holder can take the task at once.

@@ -88,10 +88,7 @@ func (a *Service) holdEndpoints(ctx context.Context, begin func(*endpoint)) erro
 		return nil
 	}
 	before := a.Uptime()
-	held, err := a.Store.HoldLeases(ctx, leases, a.holder, holdFor)
-	if err != nil {
-		return err
-	}
+	held, err := a.Store.HoldLeases(ctx, leases, a.holder, holdFor) // also with an error, held has what was held
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for ref := range enabled {
@@ -106,11 +103,11 @@ func (a *Service) holdEndpoints(ctx context.Context, begin func(*endpoint)) erro
 	for ref, e := range a.endpoints {
 		if calls, ours := held[taskRef(ref)]; ours {
 			e.extend(before, calls)
-		} else {
+		} else if err == nil {
 			e.quit()
 		}
 	}
-	return nil
+	return err
 }
 
 // Lag is the age of the oldest event that is not delivered yet to an endpoint which this

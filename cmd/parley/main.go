@@ -23,6 +23,7 @@
 //	media.go       parley media list, retry
 //	mcp.go         parley mcp: an assistant's tools, over standard input and output
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
+//	citus.go       parley citus
 //	version.go     parley version
 //	words.go       how errors name flags and commands
 //	help.go        parley help
@@ -73,6 +74,7 @@ type cli struct {
 	Events    eventsCmd    `cmd:"" help:"Events: what has changed in a workspace."`
 	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Let an assistant use parley, over standard input and output."`
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
+	Citus     citusCmd     `cmd:"" help:"Distribute an installation over several PostgreSQL servers."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, with examples."`
 }

@@ -315,7 +315,11 @@ func (p *progress) show(doing, table string, rows int) {
 		return
 	}
 	p.last = time.Now()
-	line := fmt.Sprintf("%s: %s %d rows", table, doing, rows)
+	p.line(fmt.Sprintf("%s: %s %d rows", table, doing, rows))
+}
+
+// line shows a line at once.
+func (p *progress) line(line string) {
 	if !isTerminal(p.to) {
 		_, _ = fmt.Fprintln(p.to, line) // a failure to write the progress does not stop the copy
 		return

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -229,6 +230,15 @@ func (s *session) storage() (config.Storage, error) {
 	return storage, err
 }
 
+// onPostgres returns the place of the data, which must be a PostgreSQL database.
+func (s *session) onPostgres() (config.Storage, error) {
+	storage, err := s.storage()
+	if err == nil && storage.URL == "" {
+		err = usageError("give the database of the installation, with --database or PARLEY_DATABASE_URL")
+	}
+	return storage, err
+}
+
 // makeDir creates the data directory if it is missing and needed.
 func makeDir(storage config.Storage) error {
 	if storage.URL != "" && os.Getenv(secretEnv) != "" {
@@ -335,7 +345,7 @@ func openStore(ctx context.Context, storage config.Storage, secret config.Secret
 	if storage.URL == "" {
 		return sqlite.Open(ctx, sqlite.Config{Path: storage.Database(), Log: log, Key: secret.Key("erased messages")})
 	}
-	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, MaxConns: storage.MaxConns(), Log: log, Key: secret.Key("erased messages")})
+	s, err := postgres.Open(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, MaxConns: storage.MaxConns(), Log: log, Key: secret.Key("erased messages"), Release: versionOf()})
 	if err != nil {
 		return nil, unopened(storage, err)
 	}
@@ -432,4 +442,19 @@ func (s *session) unknown(err error, what, id, shownBy string) error {
 
 func (s *session) unknownWorkspace(err error, id string) error {
 	return s.unknown(err, "workspace", id, "workspace list")
+}
+
+// version is set when a release is built: -ldflags '-X main.version=v1.2.3'.
+var version string
+
+// versionOf returns the binary's version. A build without the flag has the version that
+// Go derives from the commit.
+func versionOf() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -1,24 +1,6 @@
 package main
 
-import (
-	"runtime"
-	"runtime/debug"
-)
-
-// version is set when a release is built: -ldflags '-X main.version=v1.2.3'.
-var version string
-
-// versionOf returns the binary's version. A build without the flag has the version that
-// Go derives from the commit.
-func versionOf() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+import "runtime"
 
 type versionCmd struct{}
 

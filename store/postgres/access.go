@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	sessionQuery = `SELECT s.workspace_id, s.member_id, s.begun_at, s.expires_at, s.data
-	FROM directory d JOIN sessions s ON s.workspace_id = d.workspace_id AND s.hash = d.ref WHERE d.kind = 'session' AND d.ref = $1`
-	loginLinkQuery = `SELECT l.workspace_id, l.member_id, l.expires_at
-	FROM directory d JOIN login_links l ON l.workspace_id = d.workspace_id AND l.hash = d.ref WHERE d.kind = 'login_link' AND d.ref = $1`
-	membersByEmailQuery = `SELECT d.workspace_id, m.id, m.sessions_from, coalesce(a.password, '')
-	FROM directory d JOIN members m ON m.workspace_id = d.workspace_id AND m.id = right(d.ref, 36)::uuid
-	LEFT JOIN member_access a ON a.workspace_id = m.workspace_id AND a.member_id = m.id
+	sessionColumns      = `SELECT s.workspace_id, s.member_id, s.begun_at, s.expires_at, s.data`
+	linkColumns         = `SELECT l.workspace_id, l.member_id, l.expires_at`
+	sessionQuery        = sessionColumns + ` FROM directory d JOIN sessions s ON s.workspace_id = d.workspace_id AND s.hash = d.ref WHERE d.kind = 'session' AND d.ref = $1`
+	loginLinkQuery      = linkColumns + ` FROM directory d JOIN login_links l ON l.workspace_id = d.workspace_id AND l.hash = d.ref WHERE d.kind = 'login_link' AND d.ref = $1`
+	membersByEmailQuery = memberColumns + ` FROM directory d JOIN members m ON m.workspace_id = d.workspace_id AND m.id = right(d.ref, 36)::uuid` + accessOfMember + `
 	WHERE d.kind = 'email' AND d.ref >= $1 AND d.ref < $2 ORDER BY d.ref LIMIT $3`
+	memberColumns    = `SELECT m.workspace_id, m.id, m.sessions_from, coalesce(a.password, '')`
+	accessOfMember   = ` LEFT JOIN member_access a ON a.workspace_id = m.workspace_id AND a.member_id = m.id`
 	mostRecipesQuery = `SELECT coalesce(max(n), 0) FROM (SELECT count(DISTINCT left(a.password, -$1::int)) AS n
 	FROM directory d JOIN member_access a ON a.workspace_id = d.workspace_id AND a.member_id = right(d.ref, 36)::uuid
 	WHERE d.kind = 'email' AND a.password <> '' GROUP BY left(d.ref, -37)) spread`
@@ -29,11 +29,11 @@ const (
 // Session returns a session with the settings of its workspace, or nil.
 func (s *Store) Session(ctx context.Context, hash string) (session *store.Session, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		session, err = one(p, "session", func(row pgx.Row) (*store.Session, error) {
+		session, err = located(s, p, "session", stored.Session, hash, func(row pgx.Row) (*store.Session, error) {
 			var v store.Session
 			err := row.Scan(into(&v.Workspace), into(&v.Member), (*int64)(&v.BegunAt), (*int64)(&v.ExpiresAt), &v.Data)
 			return &v, err
-		}, sessionQuery, hash)
+		}, sessionQuery, sessionColumns+` FROM sessions s WHERE s.workspace_id = $1 AND s.hash = $2`)
 		if err != nil || session == nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *Store) Session(ctx context.Context, hash string) (session *store.Sessio
 // LoginLink returns a link with the settings of its workspace, or nil.
 func (s *Store) LoginLink(ctx context.Context, hash string) (link *store.LoginLink, settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		link, err = one(p, "login link", readLoginLink, loginLinkQuery, hash)
+		link, err = located(s, p, "login link", stored.LoginLink, hash, readLoginLink, loginLinkQuery, linkColumns+` FROM login_links l WHERE l.workspace_id = $1 AND l.hash = $2`)
 		if err != nil || link == nil {
 			return err
 		}
@@ -80,11 +80,16 @@ func readLoginLink(row pgx.Row) (*store.LoginLink, error) {
 // MembersByEmail returns the members of all workspaces who have this e-mail.
 func (s *Store) MembersByEmail(ctx context.Context, canonical string, most int) (list []store.MemberAccess, err error) {
 	from, to := stored.EmailRange(canonical)
+	read := func(row pgx.Row) (m store.MemberAccess, err error) {
+		err = row.Scan(into(&m.Workspace), into(&m.ID), (*int64)(&m.SessionsFrom), &m.Password)
+		return m, err
+	}
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "members by e-mail", func(row pgx.Row) (m store.MemberAccess, err error) {
-			err = row.Scan(into(&m.Workspace), into(&m.ID), (*int64)(&m.SessionsFrom), &m.Password)
-			return m, err
-		}, membersByEmailQuery, from, to, most)
+		if s.citus {
+			list, err = membersOn(p, read, from, to, most)
+		} else {
+			list, err = all(p, "members by e-mail", read, membersByEmailQuery, from, to, most)
+		}
 		return err
 	})
 	return list, err
@@ -149,15 +154,25 @@ func (s *Store) Held(ctx context.Context, ws, member desk.ID, most int) (contact
 func (s *Store) ForgetAccess(ctx context.Context, ws desk.ID, before desk.Time) error {
 	return s.atOnce(ctx, "forget access", func(p *pipe) {
 		const expired = `workspace_id = $1 AND expires_at <= $2`
-		p.put(dropListed(stored.Session, "sessions", expired), uuid(ws), int64(before))
-		p.put(dropListed(stored.LoginLink, "login_links", expired), uuid(ws), int64(before))
+		p.dropListed(stored.Session, expired, uuid(ws), int64(before))
+		p.dropListed(stored.LoginLink, expired, uuid(ws), int64(before))
 	})
 }
 
-// dropListed deletes rows of a table, and their entries in the directory.
-func dropListed(kind, table, where string) string {
-	return `WITH gone AS (DELETE FROM ` + table + ` WHERE ` + where + ` RETURNING hash)
-		DELETE FROM directory WHERE kind = '` + kind + `' AND ref IN (SELECT hash FROM gone)`
+// dropListed deletes sessions or links, and their entries in the directory. Citus can't
+// delete both in one statement.
+func (p *pipe) dropListed(kind, where string, args ...any) {
+	table := map[string]string{stored.Session: "sessions", stored.LoginLink: "login_links"}[kind]
+	if !p.citus {
+		p.put(`WITH gone AS (DELETE FROM `+table+` WHERE `+where+` RETURNING hash)
+			DELETE FROM directory WHERE kind = '`+kind+`' AND ref IN (SELECT hash FROM gone)`, args...)
+		return
+	}
+	hashes, err := all(p, "sessions to end", func(row pgx.Row) (hash string, err error) { return hash, row.Scan(&hash) },
+		`DELETE FROM `+table+` WHERE `+where+` RETURNING hash`, args...)
+	if err == nil && hashes != nil {
+		p.put(`DELETE FROM directory WHERE kind = $1 AND ref = ANY ($2::text[])`, kind, hashes)
+	}
 }
 
 const theirs = `workspace_id = $1 AND member_id = $2`
@@ -170,8 +185,8 @@ func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
 	}
 	enter(p, stored.Email, stored.EmailRef(m), ws)
 	if old != nil && m.SessionsFrom > old.SessionsFrom {
-		p.put(dropListed(stored.Session, "sessions", theirs), uuid(ws), uuid(m.ID))
-		p.put(dropListed(stored.LoginLink, "login_links", theirs), uuid(ws), uuid(m.ID))
+		p.dropListed(stored.Session, theirs, uuid(ws), uuid(m.ID))
+		p.dropListed(stored.LoginLink, theirs, uuid(ws), uuid(m.ID))
 	}
 	if password != "" {
 		p.put(`INSERT INTO member_access (workspace_id, member_id, password) VALUES ($1, $2, $3)
@@ -181,8 +196,8 @@ func putAccess(p *pipe, ws desk.ID, old, m *desk.Member, password string) {
 
 func removeAccess(p *pipe, ws desk.ID, m *desk.Member) {
 	leave(p, stored.Email, stored.EmailRef(m))
-	p.put(dropListed(stored.Session, "sessions", theirs), uuid(ws), uuid(m.ID))
-	p.put(dropListed(stored.LoginLink, "login_links", theirs), uuid(ws), uuid(m.ID))
+	p.dropListed(stored.Session, theirs, uuid(ws), uuid(m.ID))
+	p.dropListed(stored.LoginLink, theirs, uuid(ws), uuid(m.ID))
 	p.put(`DELETE FROM member_access WHERE `+theirs, uuid(ws), uuid(m.ID))
 }
 
@@ -190,8 +205,8 @@ func (t *tx) BeginSession(hash string, s store.Session, most int) error {
 	t.put(`INSERT INTO sessions (workspace_id, hash, member_id, begun_at, expires_at, data) VALUES ($1, $2, $3, $4, $5, $6)`,
 		uuid(t.ws), hash, uuid(s.Member), int64(s.BegunAt), int64(s.ExpiresAt), append([]byte{}, s.Data...))
 	enter(t.pipe, stored.Session, hash, t.ws)
-	t.put(dropListed(stored.Session, "sessions", `workspace_id = $1 AND hash IN
-		(SELECT hash FROM sessions WHERE workspace_id = $1 AND member_id = $2 ORDER BY begun_at DESC, hash OFFSET $3)`), uuid(t.ws), uuid(s.Member), most)
+	t.dropListed(stored.Session, `workspace_id = $1 AND hash IN
+		(SELECT hash FROM sessions WHERE workspace_id = $1 AND member_id = $2 ORDER BY begun_at DESC, hash OFFSET $3)`, uuid(t.ws), uuid(s.Member), most)
 	return t.fail
 }
 
@@ -206,7 +221,7 @@ func readTrue(row pgx.Row) (v bool, err error) {
 }
 
 func (t *tx) EndSession(hash string) error {
-	t.put(dropListed(stored.Session, "sessions", `workspace_id = $1 AND hash = $2`), uuid(t.ws), hash)
+	t.dropListed(stored.Session, `workspace_id = $1 AND hash = $2`, uuid(t.ws), hash)
 	return t.fail
 }
 
@@ -229,4 +244,47 @@ func (t *tx) NoteSeen(member desk.ID, at desk.Time) error {
 	t.put(`INSERT INTO member_access (workspace_id, member_id, seen_at) VALUES ($1, $2, $3)
 		ON CONFLICT (workspace_id, member_id) DO UPDATE SET seen_at = greatest(member_access.seen_at, excluded.seen_at)`, uuid(t.ws), uuid(member), int64(at))
 	return t.fail
+}
+
+// What is found by the directory is read in two steps on a cluster: the directory is on
+// every server, but a join with it names no workspace, so Citus would ask all servers.
+
+const placeQuery = `SELECT workspace_id FROM directory WHERE kind = $1 AND ref = $2`
+
+func readID(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) }
+
+// located returns the row of a table that is found by the directory, or the zero T. The
+// query joined finds it by its reference $1, and within finds it by its workspace $1 and
+// its reference $2.
+func located[T any](s *Store, p *pipe, doing, kind, ref string, read func(pgx.Row) (T, error), joined, within string) (row T, err error) {
+	if !s.citus {
+		return one(p, doing, read, joined, ref)
+	}
+	ws, err := one(p, doing, readID, placeQuery, kind, ref)
+	if err != nil || ws.IsZero() {
+		return row, err
+	}
+	return one(p, doing, read, within, uuid(ws), ref)
+}
+
+// membersOn lists the members with an e-mail, on a cluster.
+func membersOn(p *pipe, read func(pgx.Row) (store.MemberAccess, error), from, to string, most int) (list []store.MemberAccess, err error) {
+	type entry struct {
+		ws     desk.ID
+		member string
+	}
+	entries, err := all(p, "members by e-mail", func(row pgx.Row) (e entry, err error) {
+		return e, row.Scan(into(&e.ws), &e.member)
+	}, `SELECT workspace_id, right(ref, 36) FROM directory WHERE kind = 'email' AND ref >= $1 AND ref < $2 ORDER BY ref LIMIT $3`, from, to, most)
+	for _, e := range entries {
+		p.each(func(row pgx.Row) error {
+			m, err := read(row)
+			list = append(list, m)
+			return err
+		}, memberColumns+` FROM members m`+accessOfMember+` WHERE m.workspace_id = $1 AND m.id = $2::uuid`, uuid(e.ws), e.member)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, p.send("members by e-mail")
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// assignmentLock locks a workspace's assignment by policy. If two workspaces share a
 	// lock, the only effect is that one of them waits.
-	assignmentLock = `SELECT pg_advisory_xact_lock(hashtextextended('assignment' || $1::uuid::text, 0))`
+	assignmentLock = `SELECT pg_advisory_xact_lock(hashtextextended('assignment' || $1::uuid::text, 0))` + ofWorkspace
 
 	// Each member's conversations are counted by an index (see conversationCountsQuery).
 	loadsQuery = `SELECT m.id, coalesce((SELECT number FROM turns WHERE workspace_id = $1 AND channel_id = $2 AND member_id = m.id), 0),
@@ -23,7 +23,7 @@ const (
 			ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT $5) v)
 		FROM unnest($3::uuid[]) m (id)`
 	putTurnQuery = `INSERT INTO turns (workspace_id, channel_id, member_id, number)
-		SELECT $1, $2, $3, coalesce(max(number), 0) + 1 FROM turns WHERE workspace_id = $1 AND channel_id = $2
+		SELECT id, $2, $3, (SELECT coalesce(max(number), 0) + 1 FROM turns WHERE workspace_id = $1 AND channel_id = $2)` + ofWorkspace + `
 		ON CONFLICT (workspace_id, channel_id, member_id) DO UPDATE SET number = excluded.number`
 	waitsInPool = ` assigned_member_id IS NULL AND status = 'open' AND waiting_since > 0`
 	// These two queries leave the planner only the index of the pool (see contactsQuery).
@@ -31,7 +31,7 @@ const (
 		ORDER BY channel_id, waiting_since, created_at, id LIMIT $3 FOR UPDATE`
 	poolsQuery = `SELECT p.workspace_id, w.settings_version, coalesce(e.seq, 0) FROM (SELECT DISTINCT workspace_id FROM policies) p
 		JOIN workspaces w ON w.id = p.workspace_id AND NOT w.deleted LEFT JOIN event_counters e ON e.workspace_id = p.workspace_id CROSS JOIN LATERAL
-		(SELECT FROM conversations v WHERE v.workspace_id = p.workspace_id AND` + waitsInPool + ` ORDER BY workspace_id, channel_id, waiting_since, created_at, id LIMIT 1) v`
+		(SELECT 1 FROM conversations v WHERE v.workspace_id = p.workspace_id AND` + waitsInPool + ` ORDER BY workspace_id, channel_id, waiting_since, created_at, id LIMIT 1) v`
 
 	autoReplyColumns    = `contact_id, message_id, channel_id, conversation_id, kind, text, decided_at, due_at, tries`
 	autoRepliesDueQuery = `SELECT workspace_id, min(CASE WHEN due_at > ` + statementNow + ` + $1::bigint THEN 0 ELSE greatest(due_at - ` + statementNow + `, 0) END)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"parley/desk"
 	"parley/store"
@@ -182,18 +183,22 @@ func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, lim
 // A stored response never changes.
 const putAttemptQuery = `INSERT INTO attempts (workspace_id, id, key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
 	external_id, response, refusal, notes, erased, contact_id, number, media_id, settled_hour)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, CASE WHEN $10::bigint > 0 THEN ` + thisHour + ` ELSE 0 END)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 	ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 	phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 	plan = excluded.plan, external_id = excluded.external_id, response = coalesce(attempts.response, excluded.response),
 	refusal = excluded.refusal, notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number, media_id = excluded.media_id,
 	settled_hour = CASE WHEN attempts.settled_at > 0 AND excluded.settled_at > 0 THEN attempts.settled_hour ELSE excluded.settled_hour END`
 
-func putAttempt(p *pipe, ws desk.ID, a *desk.Attempt) error {
-	p.put(putAttemptQuery, uuid(ws), uuid(a.ID), a.Key, slices.Clone(a.Hash[:]), string(a.Actor.Kind), uuid(a.Actor.ID), string(a.Phase), int64(a.CreatedAt), int64(a.Lease),
+func putAttempt(t *tx, a *desk.Attempt) error {
+	hour := int64(0)
+	if a.SettledAt > 0 {
+		hour = t.thisHour()
+	}
+	t.put(putAttemptQuery, uuid(t.ws), uuid(a.ID), a.Key, slices.Clone(a.Hash[:]), string(a.Actor.Kind), uuid(a.Actor.ID), string(a.Phase), int64(a.CreatedAt), int64(a.Lease),
 		int64(a.SettledAt), asJSON(a.Plan), a.ExternalID, a.Response, asJSON(a.Refusal), asJSON(a.Notes), a.Erased,
-		uuid(a.Plan.Contact), a.Plan.Canonical(), orNull(a.Holds()))
-	return p.fail
+		uuid(a.Plan.Contact), a.Plan.Canonical(), orNull(a.Holds()), hour)
+	return t.fail
 }
 
 // eraseSettled removes the data of deleted contacts from settled attempts. It writes
@@ -215,9 +220,16 @@ func eraseSettled(p *pipe, ws desk.ID, ids pgtype.FlatArray[uuid]) error {
 // settledPage is how many settled attempts are erased in one step.
 const settledPage = 100
 
+// attemptsTo returns attemptsToQuery, or its form for a cluster. On a single server, the
+// query makes the planner choose the index of all unsettled attempts.
+func attemptsTo(p *pipe) string {
+	return form(p.citus, attemptsToQuery, strings.Replace(attemptsToQuery, `SELECT * FROM attempts a WHERE `, `SELECT * FROM attempts a WHERE a.workspace_id = $1 AND `, 1))
+}
+
 // eraseAttempts removes the data of deleted contacts from attempts that are not settled,
 // or that sent nothing.
-func eraseAttempts(p *pipe, ws desk.ID, deleted []*desk.Contact) error {
+func eraseAttempts(t *tx, deleted []*desk.Contact) error {
+	p, ws := t.pipe, t.ws
 	ids, numbers := pgtype.FlatArray[uuid]{}, []string{}
 	for _, d := range deleted {
 		ids, numbers = append(ids, uuid(d.ID)), append(numbers, d.Numbers()...)
@@ -233,11 +245,11 @@ func eraseAttempts(p *pipe, ws desk.ID, deleted []*desk.Contact) error {
 		}, unsentToQuery, uuid(ws), ids, settledPage)
 	}
 	find()
-	attempts, err := all(p, "attempts to contacts", readAttempt, attemptsToQuery+` FOR UPDATE OF a`, uuid(ws), ids, numbers)
+	attempts, err := all(p, "attempts to contacts", readAttempt, attemptsTo(p)+` FOR UPDATE OF a`, uuid(ws), ids, numbers)
 	for _, a := range attempts {
 		if err == nil && !a.Erased {
 			a.Erase()
-			err = putAttempt(p, ws, a)
+			err = putAttempt(t, a)
 		}
 	}
 	for more := true; more && err == nil; {

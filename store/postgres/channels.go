@@ -76,10 +76,10 @@ func (s *Store) ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs de
 
 // NoteChannel stores the current time for one of a channel's signs.
 func (s *Store) NoteChannel(ctx context.Context, ws, channel desk.ID, sign store.ChannelSign) error {
-	query := `INSERT INTO channel_signs (workspace_id, channel_id, synced_at) VALUES ($1, $2, ` + databaseNow + `)
+	query := `INSERT INTO channel_signs (workspace_id, channel_id, synced_at) SELECT id, $2, ` + shardNow("id") + ofWorkspace + `
 		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET synced_at = excluded.synced_at`
 	if sign == store.SignAsked {
-		query = `INSERT INTO channel_signs (workspace_id, channel_id, asked_at) VALUES ($1, $2, ` + databaseNow + `)
+		query = `INSERT INTO channel_signs (workspace_id, channel_id, asked_at) SELECT id, $2, ` + shardNow("id") + ofWorkspace + `
 		ON CONFLICT (workspace_id, channel_id) DO UPDATE SET asked_at = excluded.asked_at`
 	}
 	_, err := s.exec(ctx, "note a channel's sign", query, uuid(ws), uuid(channel))
@@ -92,7 +92,7 @@ func replaceTemplates(p *pipe, ws desk.ID, l *desk.ChannelLibrary) {
 		p.put(`INSERT INTO templates (workspace_id, channel_id, name, language, source) VALUES ($1, $2, $3, $4, $5)`,
 			uuid(ws), uuid(l.Channel), t.Name, t.Language, t.Source)
 	}
-	p.put(`UPDATE channels SET library = `+nextVersion("library")+` WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(l.Channel))
+	p.put(`UPDATE channels SET library = `+nextVersion("library", "workspace_id")+` WHERE workspace_id = $1 AND id = $2`, uuid(ws), uuid(l.Channel))
 }
 
 const templatesQuery = `SELECT c.library, coalesce(t.name, ''), coalesce(t.language, ''), coalesce(t.source, '') FROM channels c

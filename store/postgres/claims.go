@@ -29,13 +29,16 @@ const (
 // interrupted run stores nothing, and the next run begins again. Contacts are read in
 // pages, and the database sorts, so the memory does not depend on their number. The
 // caller holds the lock of migrations.
-func makeClaims(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger) error {
+func makeClaims(ctx context.Context, c *pgx.Conn, rules string, on cluster, log *slog.Logger) error {
 	var known string
 	if err := c.QueryRow(ctx, `SELECT coalesce((SELECT rules FROM claim_rules), '')`).Scan(&known); err != nil {
 		return err
 	}
 	if rebuild, err := stored.Rebuild(rules, known); err != nil || !rebuild {
 		return err
+	}
+	if on.citus && !on.coordinator {
+		return errWorker
 	}
 	if err := fence(ctx, c, rules, log); err != nil {
 		return fmt.Errorf("stop the writes of older servers: %w", err)
@@ -90,7 +93,7 @@ func fence(ctx context.Context, c *pgx.Conn, rules string, log *slog.Logger) err
 	return step(ctx, c, log, func(tx pgx.Tx) error {
 		for _, statement := range []string{
 			`LOCK TABLE workspaces IN ACCESS EXCLUSIVE MODE`,
-			`UPDATE workspaces SET settings_version = ` + nextVersion("settings_version"),
+			`UPDATE workspaces SET settings_version = ` + nextVersion("settings_version", "id"),
 		} {
 			if _, err := tx.Exec(ctx, statement); err != nil {
 				return err

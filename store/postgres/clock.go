@@ -9,14 +9,21 @@ import (
 )
 
 const (
-	// databaseNow is the clock by which leases are measured on all nodes. databaseMicros
-	// is the same in microseconds.
-	databaseNow    = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
-	databaseMicros = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	// databaseNow is the clock by which leases are measured on all nodes, in queries. In
+	// statements that change rows, it is shardNow.
+	databaseNow = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
 	// thisHour is the counter of hours.
 	thisHour = `(SELECT hour FROM uptime WHERE one = 1)`
 )
+
+// shardMicros and shardNow return expressions for the database's clock in a statement
+// that changes rows, in microseconds and in milliseconds. The argument is a column with
+// the workspace of the row: with Citus, the clock is that of the server that holds the
+// row, wherever the client is connected (see migration 31).
+func shardMicros(workspace string) string { return `shard_micros(` + workspace + `)` }
+
+func shardNow(workspace string) string { return `(shard_micros(` + workspace + `) / 1000)` }
 
 // Clock returns the time of the database's clock, and the database's counter of hours.
 func (s *Store) Clock(ctx context.Context) (now desk.Time, hour int64, err error) {

@@ -9,11 +9,14 @@ import (
 	"parley/store/storetest"
 )
 
-func TestConformance(t *testing.T) { storetest.Run(t, openTemp) }
+func TestConformance(t *testing.T) {
+	pool := pgtest.NewPool(t) // making a database takes longer than most of the tests
+	storetest.Run(t, func(t *testing.T) store.Store { return openAt(t, pool.Database(t)) })
+}
 
-func openTemp(t *testing.T) store.Store {
+func openAt(t *testing.T, database string) store.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), postgres.Config{URL: pgtest.Database(t), MaxConns: 4})
+	s, err := postgres.Open(t.Context(), postgres.Config{URL: database, MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -161,7 +163,13 @@ func (s *Store) contactPage(ctx context.Context, ws desk.ID, limit int, query st
 
 // UpdateContacts loads all contacts that ops can change, calls apply, and stores the
 // changes, all or nothing.
+//
+// If the last writes in the workspace have found no contact, it first guesses that these
+// operations name none either (see createGuessed).
 func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error {
+	if done, err := s.createGuessed(ctx, ws, ops, apply); done || err != nil {
+		return err
+	}
 	return s.write(ctx, ws, false, func(t *tx) error {
 		return stored.InParts(len(ops), func(from, to int) (fit int, err error) {
 			most := 0
@@ -177,6 +185,7 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 			if err != nil || loaded.full {
 				return len(loaded.contacts), err
 			}
+			s.newcomers.note(ws, len(loaded.contacts) == 0)
 			book := bookOf(t.settings, to-from, loaded)
 			apply(book, from, to)
 			if err := flushBook(t, book); err != nil || book.Ended() {
@@ -185,6 +194,84 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 			return 0, nil
 		})
 	})
+}
+
+const sharesClaimsQuery = `SELECT 1 FROM claims WHERE workspace_id = $1 AND share > 0 ORDER BY workspace_id, kind, value LIMIT 1`
+
+// lookForShared looks for shared claims of a workspace.
+func (s *Store) lookForShared(ctx context.Context, ws desk.ID) error {
+	var shares bool
+	err := s.read(ctx, func(p *pipe) error {
+		shares = false
+		p.each(func(pgx.Row) error { shares = true; return nil }, sharesClaimsQuery, uuid(ws))
+		return p.send("shared claims")
+	})
+	if err == nil {
+		s.newcomers.mu.Lock()
+		defer s.newcomers.mu.Unlock()
+		s.newcomers.shares[ws] = shares
+	}
+	return err
+}
+
+// createGuessed runs operations as if no contact had any of their identities, and stores
+// the new contacts in one round trip. It returns false, and has stored nothing, if it does
+// not guess, if an operation would not create a contact, or if the guess was wrong: a
+// contact holds one of the identities, or the settings in memory are not the newest.
+func (s *Store) createGuessed(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) (done bool, err error) {
+	settings := s.settings.Newest(ws)
+	if s.citus || settings == nil || len(ops) > mostGuessed {
+		return false, nil
+	}
+	likely, known := s.newcomers.likely(ws)
+	if !likely {
+		return false, nil
+	}
+	if !known {
+		return false, s.lookForShared(ctx, ws) // the next write may guess
+	}
+	if err := s.rules.Check(); err != nil {
+		return false, err
+	}
+	for _, op := range ops {
+		if op.Kind != desk.OpUpsert {
+			return false, nil
+		}
+	}
+	book := desk.NewBook(settings, len(ops))
+	apply(book, 0, len(ops))
+	changed := book.Changed()
+	for _, e := range changed {
+		if e.Stored != nil || e.Now == nil {
+			return false, nil
+		}
+	}
+	if len(changed) != len(ops) {
+		return false, nil
+	}
+	err = s.atOnceIn(ctx, ws, "create contacts", func(p *pipe) {
+		p.put(lockShared, uuid(ws), lockOf(ws))
+		p.put(stillSettings, uuid(ws), settings.Version)
+		t := &tx{pipe: p, s: s, ws: ws, settings: settings}
+		if err = flushBook(t, book); err == nil {
+			putEvents(p, ws, t.events)
+		}
+	})
+	switch {
+	case sqlState(err) == uniqueViolation || conflicts(err):
+		s.newcomers.note(ws, false)
+		return false, nil
+	case sqlState(err) == readOnlyTransaction, ended(err):
+		return false, nil // the ordinary way finds a connection that works
+	}
+	return err == nil, err
+}
+
+// ended tells whether the server has ended the session by an error. Then it has not
+// committed what was sent.
+func ended(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Severity == "FATAL"
 }
 
 // FlushesAbreast returns 2: while the database works on one group, parley works on the
@@ -326,29 +413,36 @@ const (
 	$11::bigint[], $12::bigint[], $13::bigint[])
 	u (id, external_id, name, email, phone, note, attributes, further, owner_id, created_at, updated_at, version)`
 	insertContacts = `INSERT INTO contacts (workspace_id, id, external_id, name, email, phone, note, attributes, further,
-	owner_id, created_at, updated_at, version) SELECT $1, u.*` + contactRows
+	owner_id, created_at, updated_at, version) SELECT w.id, u.*` + contactRows + inWorkspace
 	// The rows that still have the version that was loaded.
 	atVersion = ` CROSS JOIN LATERAL (SELECT ctid AS place` + contactByID + ` LIMIT 1) l
 	WHERE c.ctid = l.place AND c.version = u.version`
 	updateContacts = `WITH done AS (UPDATE contacts c SET external_id = u.external_id, name = u.name, email = u.email, phone = u.phone, note = u.note,
 	attributes = u.attributes, further = u.further, owner_id = u.owner_id, created_at = u.created_at, updated_at = u.updated_at,
 	version = c.version + 1` + contactRows + atVersion + allDone
-	deleteContacts = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion + allDone
+	deleteContacts        = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)` + atVersion + allDone
+	updateContactsOnCitus = `WITH done AS (UPDATE contacts c SET external_id = u.external_id, name = u.name, email = u.email, phone = u.phone, note = u.note,
+	attributes = u.attributes, further = u.further, owner_id = u.owner_id, created_at = u.created_at, updated_at = u.updated_at,
+	version = c.version + 1` + contactRows + ` WHERE c.workspace_id = $1 AND c.id = u.id AND c.version = u.version` + allDone
+	deleteContactsOnCitus = `WITH done AS (DELETE FROM contacts c USING unnest($2::uuid[], $3::bigint[]) u (id, version)
+	WHERE c.workspace_id = $1 AND c.id = u.id AND c.version = u.version` + allDone
 	// This statement fails if rows are missing because another transaction has raised
 	// their version. Then the server skips the statements behind it, so the commit can be
 	// sent in the same round trip.
 	allDone      = ` RETURNING 1) SELECT 1 / (count(*) = cardinality($2::uuid[]))::integer FROM done`
-	lockContacts = `SELECT FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
-	(SELECT` + contactByID + forUpdate + `) c`
+	lockContacts = `SELECT 1 FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
+	(SELECT 1` + contactByID + forUpdate + `) c`
 
 	releaseClaims = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id) CROSS JOIN LATERAL
 	(SELECT ctid AS place FROM claims
 		WHERE workspace_id = $1 AND kind = u.kind AND value = u.value AND contact_id = u.contact_id LIMIT 1) l
 	WHERE i.ctid = l.place`
+	releaseClaimsOnCitus = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)
+	WHERE i.workspace_id = $1 AND i.kind = u.kind AND i.value = u.value AND i.contact_id = u.contact_id`
 	// It is a plain INSERT, so that a claim of another contact is an error. DO NOTHING
 	// would drop the claim, and DO UPDATE would steal it.
 	takeClaims = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
-	SELECT $1, u.kind, u.value, 0, u.contact_id FROM unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)`
+	SELECT w.id, u.kind, u.value, 0, u.contact_id FROM unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)` + inWorkspace
 )
 
 // flushBook queues the Book's changes for the commit. Rows are locked in the order of
@@ -378,21 +472,23 @@ func flushBook(t *tx, book *desk.Book) error {
 		t.put(lockContacts, uuid(t.ws), touched)
 	}
 	if len(gone.ids) > 0 {
-		t.put(deleteContacts, uuid(t.ws), gone.ids, gone.versions)
+		t.put(form(t.citus, deleteContacts, deleteContactsOnCitus), uuid(t.ws), gone.ids, gone.versions)
+		named := lockCallbacks(t.pipe, t.ws, deleted)
 		if err := eraseConversations(t, gone.ids); err != nil {
 			return err
 		}
-		eraseCallbacks(t.pipe, t.ws, deleted)
+		named.drop(t.pipe, t.ws)
+		eraseStatuses(t.pipe, t.ws, deleted)
 		eraseResponses(t.pipe, t.ws, gone.ids)
 	}
 	if len(updated.ids) > 0 {
-		t.put(updateContacts, updated.args(t.ws)...)
+		t.put(form(t.citus, updateContacts, updateContactsOnCitus), updated.args(t.ws)...)
 	}
 	if len(inserted.ids) > 0 {
 		t.put(insertContacts, inserted.args(t.ws)...)
 	}
 	if len(released) > 0 {
-		t.put(releaseClaims, released.args(t.ws)...)
+		t.put(form(t.citus, releaseClaims, releaseClaimsOnCitus), released.args(t.ws)...)
 	}
 	if len(taken) > 0 {
 		t.put(takeClaims, taken.args(t.ws)...)
@@ -400,7 +496,7 @@ func flushBook(t *tx, book *desk.Book) error {
 	if deleted == nil {
 		return t.fail
 	}
-	return eraseAttempts(t.pipe, t.ws, deleted)
+	return eraseAttempts(t, deleted)
 }
 
 // A claim is a desk.Claim with the contact that holds it.

@@ -71,8 +71,8 @@ func (d *draft) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-const (
-	putDraftQuery = `INSERT INTO media_drafts (workspace_id, chunks, begun_at) VALUES ($1, $2, ` + databaseNow + `) ON CONFLICT DO NOTHING`
+var (
+	putDraftQuery = `INSERT INTO media_drafts (workspace_id, chunks, begun_at) SELECT id, $2, ` + shardNow("id") + ofWorkspace + ` ON CONFLICT DO NOTHING`
 	putChunkQuery = `INSERT INTO media_chunks (workspace_id, chunks, n, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 )
 
@@ -100,11 +100,11 @@ func (d *draft) flush() error {
 	return err
 }
 
-const (
+var (
 	newContentQuery = `INSERT INTO media_contents (workspace_id, sha256, size, unused, pins, pinned_until, chunks)
-		VALUES ($1, $2, $3, 1, 1, ` + databaseNow + ` + $4::bigint, $5) ON CONFLICT DO NOTHING RETURNING chunks`
-	pinContentQuery = `UPDATE media_contents c SET pins = CASE WHEN c.pinned_until > ` + databaseNow + ` THEN c.pins + 1 ELSE 1 END,
-		pinned_until = ` + databaseNow + ` + $3::bigint WHERE workspace_id = $1 AND sha256 = $2 RETURNING chunks`
+		SELECT id, $2, $3, 1, 1, ` + shardNow("id") + ` + $4::bigint, $5` + ofWorkspace + ` ON CONFLICT DO NOTHING RETURNING chunks`
+	pinContentQuery = `UPDATE media_contents c SET pins = CASE WHEN c.pinned_until > ` + shardNow("c.workspace_id") + ` THEN c.pins + 1 ELSE 1 END,
+		pinned_until = ` + shardNow("c.workspace_id") + ` + $3::bigint WHERE workspace_id = $1 AND sha256 = $2 RETURNING chunks`
 	useMediaQuery = `INSERT INTO media_used AS u (workspace_id, bytes) VALUES ($1, $2)
 		ON CONFLICT (workspace_id) DO UPDATE SET bytes = u.bytes + excluded.bytes RETURNING bytes`
 	mediaUsedQuery = `SELECT bytes FROM media_used WHERE workspace_id = $1`
@@ -356,11 +356,11 @@ const (
 	// Contents of a workspace that is being deleted are left out: EraseWorkspace deletes
 	// them.
 	unusedContentsQuery = `SELECT workspace_id, sha256 FROM media_contents c WHERE` + unusedContents + `
-		AND NOT EXISTS (SELECT FROM workspaces w WHERE w.id = c.workspace_id AND w.deleted) LIMIT $2`
+		AND NOT EXISTS (SELECT 1 FROM workspaces w WHERE w.id = c.workspace_id AND w.deleted) LIMIT $2`
 	lockContentsQuery = `SELECT sha256, chunks, size FROM media_contents WHERE` + unusedContents + ` AND workspace_id = $2 AND sha256 = ANY ($3::bytea[])
 		ORDER BY sha256 FOR UPDATE SKIP LOCKED`
 	usedContentsQuery = `SELECT sum FROM unnest($2::bytea[]) u (sum) WHERE EXISTS
-		(SELECT FROM media WHERE workspace_id = $1 AND sha256 = u.sum AND status = 'ready')`
+		(SELECT 1 FROM media WHERE workspace_id = $1 AND sha256 = u.sum AND status = 'ready')`
 )
 
 // DropContents deletes up to limit contents that no file has. They are locked meanwhile,

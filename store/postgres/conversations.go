@@ -57,7 +57,7 @@ func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.C
 const fewConversations = 500
 
 const conversationCountQuery = `SELECT count(*) FROM
-	(SELECT FROM conversations WHERE workspace_id = $1 AND contact_id = $2 LIMIT $3) v`
+	(SELECT 1 FROM conversations WHERE workspace_id = $1 AND contact_id = $2 LIMIT $3) v`
 
 // conversationsQuery returns the query of the list with its arguments. few tells that the
 // filter's contact has few conversations. If some filters have no index, the query is a
@@ -210,7 +210,7 @@ func conversationCountsQuery(ws, member, channel desk.ID) (string, []any) {
 		open     = from + ` ORDER BY last_message_at DESC, created_at DESC, id DESC`
 		count    = `(SELECT count(*) FROM (SELECT 1`
 		upTo     = ` LIMIT $4) v)`
-		countOf  = `(SELECT count(*) FROM (SELECT FROM (SELECT channel_id, waiting_since`
+		countOf  = `(SELECT count(*) FROM (SELECT 1 FROM (SELECT channel_id, waiting_since`
 		upToOf   = ` LIMIT $5) v WHERE channel_id = $6 LIMIT $4) v)`
 		waiting  = ` LIMIT $5) v WHERE waiting_since > 0 LIMIT $4) v)`
 		waitOf   = ` LIMIT $5) v WHERE waiting_since > 0 AND channel_id = $6 LIMIT $4) v)`
@@ -236,9 +236,9 @@ func (s *Store) CountConversations(ctx context.Context, ws, member, channel desk
 }
 
 const (
-	openOfQuery = `SELECT m.id, (SELECT count(*) FROM (SELECT FROM conversations WHERE workspace_id = $1 AND status = 'open' AND assigned_member_id = m.id
+	openOfQuery = `SELECT m.id, (SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = $1 AND status = 'open' AND assigned_member_id = m.id
 		ORDER BY assigned_member_id DESC, status DESC, last_message_at DESC, created_at DESC, id DESC LIMIT $3) v) FROM unnest($2::uuid[]) m (id)
-		UNION ALL SELECT NULL, (SELECT count(*) FROM (SELECT FROM conversations WHERE workspace_id = $1 AND status = 'open' AND assigned_member_id IS NULL
+		UNION ALL SELECT NULL, (SELECT count(*) FROM (SELECT 1 FROM conversations WHERE workspace_id = $1 AND status = 'open' AND assigned_member_id IS NULL
 		ORDER BY last_message_at DESC NULLS LAST, created_at DESC NULLS LAST, id DESC NULLS LAST LIMIT $3) v)`
 	waitsQuery = `SELECT assigned_member_id, waiting_since FROM conversations WHERE workspace_id = $1 AND status = 'open' AND waiting_since > 0
 		ORDER BY waiting_since, created_at, id LIMIT $2`
@@ -287,8 +287,8 @@ func (s *Store) Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (l
 const (
 	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) VALUES
 	($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)` + replaceConversation
-	putConversationsQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) SELECT $1, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[],
-	$5::text[], $6::uuid[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::uuid[], $15::bigint[], $16::uuid[], $17::uuid[]) u` + replaceConversation
+	putConversationsQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) SELECT w.id, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[],
+	$5::text[], $6::uuid[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::uuid[], $15::bigint[], $16::uuid[], $17::uuid[]) u` + inWorkspace + replaceConversation
 	replaceConversation = ` ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
 	status = excluded.status, assigned_member_id = excluded.assigned_member_id, assigned_via = excluded.assigned_via,
 	preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at,
@@ -325,8 +325,8 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created, directions, unread, readTS, read, waiting, answered, heard)
 }
 
-// contactOfMessage selects the contact of the message's conversation.
-const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = m.workspace_id AND c.id = m.conversation_id)`
+// contactOfMessage selects the contact of the message's conversation, in the workspace $1.
+const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = $1 AND c.id = m.conversation_id)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
 	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content, media_id`
@@ -450,7 +450,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 		unread = 1
 	}
 	if !m.Media.IsZero() { // an erasure waits for this message and then sees it, or this message waits for the erasure
-		p.put(`SELECT FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE`, uuid(ws), uuid(m.Media))
+		p.put(`SELECT 1 FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE`, uuid(ws), uuid(m.Media))
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
 		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template,

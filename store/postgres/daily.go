@@ -11,12 +11,15 @@ import (
 const (
 	dailyPlaceQuery = `SELECT seq, tag FROM daily_places WHERE workspace_id = $1`
 	dailyQuery      = `SELECT day, kind, key, label, n FROM daily WHERE workspace_id = $1 AND day >= $2 ORDER BY day, kind, key`
-	countDaysQuery  = `WITH moved AS (INSERT INTO daily_places (workspace_id, seq, tag) VALUES ($1, $2, $3)
-			ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq, tag = excluded.tag
-			WHERE daily_places.seq = $4 AND daily_places.tag = $5 RETURNING 1)
-		INSERT INTO daily (workspace_id, day, kind, key, label, n)
-		SELECT $1, u.* FROM unnest($6::bigint[], $7::text[], $8::text[], $9::text[], $10::bigint[]) u WHERE EXISTS (SELECT FROM moved)
+	// lockDaysQuery creates the position, or locks it. The next two statements do nothing
+	// if it is not the expected one.
+	lockDaysQuery = `INSERT INTO daily_places (workspace_id, seq, tag) VALUES ($1, $2, $3)
+		ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq WHERE false`
+	countDaysQuery = `INSERT INTO daily (workspace_id, day, kind, key, label, n)
+		SELECT p.workspace_id, u.* FROM daily_places p CROSS JOIN unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::bigint[]) u
+		WHERE p.workspace_id = $1 AND p.seq = $2 AND p.tag = $3
 		ON CONFLICT (workspace_id, day, kind, key) DO UPDATE SET n = daily.n + excluded.n, label = excluded.label`
+	moveDaysQuery = `UPDATE daily_places SET seq = $4, tag = $5 WHERE workspace_id = $1 AND seq = $2 AND tag = $3`
 )
 
 // DailyPlace returns the position up to which a workspace's events are counted.
@@ -48,7 +51,9 @@ func (t *tx) CountDays(from, to desk.EventPlace, counts []desk.DailyCount) error
 	for i, c := range counts {
 		days[i], kinds[i], keys[i], labels[i], n[i] = c.Day, string(c.Kind), c.Key, c.Label, c.N
 	}
-	t.put(countDaysQuery, uuid(t.ws), to.Seq, to.Tag, from.Seq, from.Tag, days, kinds, keys, labels, n)
+	t.put(lockDaysQuery, uuid(t.ws), from.Seq, from.Tag)
+	t.put(countDaysQuery, uuid(t.ws), from.Seq, from.Tag, days, kinds, keys, labels, n)
+	t.put(moveDaysQuery, uuid(t.ws), from.Seq, from.Tag, to.Seq, to.Tag)
 	return t.fail
 }
 

@@ -2,9 +2,13 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 
 	"parley/desk"
 	"parley/store"
@@ -12,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"golang.org/x/sync/errgroup"
 )
 
 // EnabledWebhooks lists the enabled webhooks of all workspaces.
@@ -35,6 +40,9 @@ const holdLeasesQuery = `INSERT INTO leases (workspace_id, task, until, holder)
 
 // HoldLeases gives the tasks to a holder, or extends the holder's leases.
 func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
+	if s.citus {
+		return s.holdOnCluster(ctx, list, holder, length)
+	}
 	workspaces, tasks := make(pgtype.FlatArray[uuid], len(list)), make([]string, len(list))
 	for i, ref := range list {
 		workspaces[i], tasks[i] = uuid(ref.Workspace), ref.Task
@@ -50,6 +58,76 @@ func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder de
 		}, holdLeasesQuery, workspaces, tasks, uuid(holder), int64(length))
 	})
 	return held, err
+}
+
+const (
+	// newLeasesQuery creates leases that have ended. They name the holder, so that the first
+	// hold is no change of holders.
+	newLeasesQuery = `INSERT INTO leases (workspace_id, task, until, holder) SELECT w.id, u.task, 0, $3
+	FROM unnest($1::uuid[], $2::text[]) u (workspace_id, task) JOIN workspaces w ON w.id = u.workspace_id WHERE w.id = ANY ($1::uuid[]) ON CONFLICT DO NOTHING`
+	shardsQuery = `SELECT get_shard_id_for_distribution_column('leases', u.id) FROM unnest($1::uuid[]) WITH ORDINALITY u (id, n) ORDER BY n`
+)
+
+var holdLeasesOfQuery = `UPDATE leases l SET until = ` + shardNow("l.workspace_id") + ` + $4, holder = $3, calls = l.calls + (l.holder IS DISTINCT FROM $3)::integer
+	FROM unnest($1::uuid[], $2::text[]) u (workspace_id, task) WHERE l.workspace_id = ANY ($1::uuid[]) AND l.workspace_id = u.workspace_id AND l.task = u.task
+	AND (l.holder = $3 OR l.until < ` + shardNow("l.workspace_id") + ` OR l.until > ` + shardNow("l.workspace_id") + ` + $4) RETURNING l.workspace_id, l.task, l.calls`
+
+// groupsAtOnce is how many groups of leases are held at the same time.
+const groupsAtOnce = 4
+
+// holdOnCluster is HoldLeases on a cluster. The leases of the workspaces in one shard are
+// held together, in one transaction on one server. If that fails for some, held has the
+// others.
+func (s *Store) holdOnCluster(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
+	ids := make(pgtype.FlatArray[uuid], len(list))
+	for i, ref := range list {
+		ids[i] = uuid(ref.Workspace)
+	}
+	groups := map[int64][]store.LeaseRef{}
+	err = s.read(ctx, func(p *pipe) error {
+		clear(groups)
+		shards, err := all(p, "shards of leases", func(row pgx.Row) (n int64, err error) { return n, row.Scan(&n) }, shardsQuery, ids)
+		for i, shard := range shards {
+			groups[shard] = append(groups[shard], list[i])
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	held = map[store.LeaseRef]int64{}
+	var group errgroup.Group
+	group.SetLimit(groupsAtOnce)
+	for _, refs := range groups {
+		group.Go(func() error {
+			slices.SortFunc(refs, func(a, b store.LeaseRef) int {
+				return cmp.Or(bytes.Compare(a.Workspace[:], b.Workspace[:]), strings.Compare(a.Task, b.Task))
+			})
+			workspaces, tasks := make(pgtype.FlatArray[uuid], len(refs)), make([]string, len(refs))
+			for i, ref := range refs {
+				workspaces[i], tasks[i] = uuid(ref.Workspace), ref.Task
+			}
+			ours := map[store.LeaseRef]int64{}
+			err := s.atOnce(ctx, "hold leases", func(p *pipe) {
+				p.put(newLeasesQuery, workspaces, tasks, uuid(holder))
+				p.each(func(row pgx.Row) error {
+					var ref store.LeaseRef
+					var calls int64
+					err := row.Scan(into(&ref.Workspace), &ref.Task, &calls)
+					ours[ref] = calls
+					return err
+				}, holdLeasesOfQuery, workspaces, tasks, uuid(holder), int64(length))
+			})
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				maps.Copy(held, ours)
+			}
+			return err
+		})
+	}
+	return held, group.Wait()
 }
 
 // EndLease ends the holder's lease.
@@ -250,7 +328,10 @@ func (s *Store) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, st
 	}
 	ws, changed := hold.Workspace, false
 	err := s.atOnceIn(ctx, ws, "store deliveries", func(p *pipe) {
-		p.put(lockShared, lockOf(ws))
+		if p.citus {
+			p.put(pinShards, uuid(ws))
+		}
+		p.put(lockShared, uuid(ws), lockOf(ws))
 		p.put(stillHeld, uuid(ws), hold.Task, uuid(hold.Holder), hold.Calls)
 		p.put(stillSettings, uuid(ws), hold.Settings)
 		p.put(stillPassed, uuid(ws), state.Cursor.Seq, state.Cursor.Tag)
@@ -294,8 +375,8 @@ const (
 	putAnyResponse = ` ON CONFLICT (workspace_id, contact_id, delivery_id, at) DO UPDATE SET response = excluded.response`
 	// If the contact is being deleted, this statement waits for the deletion. After the
 	// deletion, it finds no row of the contact.
-	putContactsResponse = putResponse + `SELECT $1, u.id, $3, $4, $5 FROM (SELECT $2::uuid) u (id) CROSS JOIN LATERAL
-		(SELECT` + contactByID + ` FOR KEY SHARE) c` + putAnyResponse
+	putContactsResponse = putResponse + `SELECT c.workspace_id, c.id, $3::uuid, $4, $5 FROM
+		(SELECT workspace_id, id FROM contacts WHERE workspace_id = $1 AND id >= $2 AND id <= $2 ORDER BY id FOR KEY SHARE) c` + putAnyResponse
 )
 
 func (t *tx) PutDeliveries(webhook desk.ID, list []*desk.WebhookDelivery) error {

@@ -3,8 +3,12 @@
 //
 //	open.go           opening: the pool and what is set on its connections
 //	migrate.go        the schema, in migrations/
+//	citus.go          many servers: where the rows of each table are
+//	distribute.go     parley citus distribute
+//	keys.go           the workspaces of keys, remembered on a cluster
 //	write.go          the one way to write: transactions, and when they run again
 //	contacts.go       contacts and identities
+//	newcomers.go      whether a write is likely to find no contact
 //	claims.go         rebuilding claims after an upgrade, and claims that contacts share
 //	settings.go       workspaces, attributes, members, keys
 //	workspaces.go     deleting a workspace
@@ -41,5 +45,5 @@
 // A write is a transaction at READ COMMITTED that loads, decides and stores, each in
 // one round trip. Unique keys, row locks and the contacts' versions detect when two
 // transactions conflict; then one of them runs again. Every key begins with the
-// workspace, so the tables can be distributed over machines by workspace.
+// workspace, so Citus can distribute the tables over servers by workspace (see citus.go).
 package postgres

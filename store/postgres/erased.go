@@ -17,11 +17,11 @@ import (
 const (
 	forgottenMessagesQuery = `SELECT m.conversation_id, m.ts, m.id, m.channel_id, m.external_id, m.attempt_id FROM unnest($2::uuid[]) u (id) CROSS JOIN LATERAL
 	(SELECT * FROM messages WHERE workspace_id = $1 AND conversation_id = u.id AND (ts, id) > ($3, $4) ORDER BY workspace_id, conversation_id, ts, id LIMIT $5) m`
-	keepErasedQuery = `INSERT INTO erased_messages (workspace_id, hash, erased_at) SELECT $1, u.hash, $3 FROM unnest($2::bytea[]) u (hash)
+	keepErasedQuery = `INSERT INTO erased_messages (workspace_id, hash, erased_at) SELECT w.id, u.hash, $3 FROM unnest($2::bytea[]) u (hash)` + inWorkspace + `
 	ON CONFLICT (workspace_id, hash) DO UPDATE SET erased_at = excluded.erased_at`
 	erasedQuery     = `SELECT 1 FROM unnest($2::bytea[]) u (hash) CROSS JOIN LATERAL (SELECT 1 FROM erased_messages WHERE workspace_id = $1 AND hash = u.hash OFFSET 0) e LIMIT 1`
 	dropErasedQuery = `DELETE FROM erased_messages WHERE workspace_id = $1 AND hash IN
-	(SELECT hash FROM erased_messages WHERE workspace_id = $1 AND erased_at < ` + statementNow + ` - $2::bigint ORDER BY workspace_id, erased_at, hash LIMIT $3)`
+	(SELECT hash FROM erased_messages WHERE workspace_id = $1 AND erased_at < (SELECT shard_micros(id) / 1000` + ofWorkspace + `) - $2::bigint ORDER BY workspace_id, erased_at, hash LIMIT $3)`
 )
 
 // erasedTogether is how many conversations are read in one step, up to a page of each.

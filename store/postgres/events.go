@@ -12,13 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const insertEvents = `WITH counter AS (
-		INSERT INTO event_counters (workspace_id, seq) VALUES ($1, cardinality($2::bigint[]))
-		ON CONFLICT (workspace_id) DO UPDATE SET seq = event_counters.seq + excluded.seq RETURNING seq)
-	INSERT INTO events (workspace_id, seq, ` + eventColumns + `)
-	SELECT $1, counter.seq - cardinality($2::bigint[]) + u.n, ` + eventColumns + `
-	FROM counter, unnest($2::bigint[], $3::text[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::bigint[])
-		WITH ORDINALITY u (` + eventColumns + `, n)`
+// The first statement locks the workspace's counter, so the second one reads what the
+// first one has stored.
+const (
+	countEvents = `INSERT INTO event_counters (workspace_id, seq) VALUES ($1, $2)
+	ON CONFLICT (workspace_id) DO UPDATE SET seq = event_counters.seq + excluded.seq`
+	insertEvents = `INSERT INTO events (workspace_id, seq, ` + eventColumns + `)
+	SELECT c.workspace_id, c.seq - cardinality($2::bigint[]) + u.n, ` + eventColumns + `
+	FROM event_counters c CROSS JOIN unnest($2::bigint[], $3::text[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::bigint[])
+		WITH ORDINALITY u (` + eventColumns + `, n) WHERE c.workspace_id = $1`
+)
 
 // eventColumns are all columns except the workspace and the number. Nodes of the
 // previous release do not write subject_key, so their events are not in the feed.
@@ -44,6 +47,7 @@ func putEvents(p *pipe, ws desk.ID, events []desk.Event) {
 			messages[i] = (*int64)(&events[i].TS)
 		}
 	}
+	p.put(countEvents, uuid(ws), n)
 	p.put(insertEvents, uuid(ws), at, kinds, subjects, actorKinds, actors, changed, keys, conversations, contacts, messages)
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -34,6 +35,8 @@ const importLock = migrationLock + 1
 const (
 	makeProgress = `CREATE TABLE IF NOT EXISTS migration_progress (fingerprint text NOT NULL)`
 	dropProgress = `DROP TABLE migration_progress`
+	// placeProgress puts the table on all servers of a cluster.
+	placeProgress = `SELECT create_reference_table('migration_progress') WHERE 'migration_progress'::regclass NOT IN (SELECT logicalrelid FROM pg_dist_partition)`
 )
 
 // An Import fills the database with the content of another one.
@@ -56,6 +59,9 @@ func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) 
 		defer cancel()
 		err = errors.Join(err, c.Hijack().Close(closing))
 	}()
+	if on, err := lookAround(ctx, c.Conn()); err != nil || on.citus && !on.coordinator {
+		return cmp.Or(err, errWorker)
+	}
 	if err := takeImportLock(ctx, c); err != nil {
 		return err
 	}
@@ -100,10 +106,15 @@ func (s *Store) claim(ctx context.Context, c *pgxpool.Conn, fingerprint string) 
 		if _, err := tx.Exec(ctx, makeProgress); err != nil {
 			return err
 		}
+		if s.citus { // so that servers at the workers see it
+			if _, err := tx.Exec(ctx, placeProgress); err != nil {
+				return err
+			}
+		}
 		var of, bound string
 		var used bool
 		err := tx.QueryRow(ctx, `SELECT coalesce((SELECT fingerprint FROM migration_progress LIMIT 1), ''),
-			coalesce((SELECT fingerprint FROM installation), ''), EXISTS (SELECT FROM workspaces)`).Scan(&of, &bound, &used)
+			coalesce((SELECT fingerprint FROM installation), ''), EXISTS (SELECT 1 FROM workspaces)`).Scan(&of, &bound, &used)
 		switch {
 		case err != nil:
 			return err

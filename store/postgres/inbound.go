@@ -42,7 +42,7 @@ func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.Number
 const (
 	// statusLock locks a message by the provider's id. If two ids share a lock, the only
 	// effect is that one transaction waits.
-	statusLock = `SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text || $3::text, 0))`
+	statusLock = `SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text || $3::text, 0))` + ofWorkspace
 
 	takeStatusesQuery = `DELETE FROM early_statuses WHERE workspace_id = $1 AND channel_id = $2 AND external_id = $3
 	RETURNING external_id, attempt_id, delivery, failure, user_id, at`
@@ -101,6 +101,13 @@ const takeInboundQuery = `WITH wanted AS (
 		SELECT u.n, l.place FROM unnest($2::bigint[], $3::uuid[]) WITH ORDINALITY u (due_at, id, n) CROSS JOIN LATERAL
 			(SELECT ctid AS place FROM inbound_items WHERE workspace_id = $1 AND due_at = u.due_at AND id = u.id FOR UPDATE SKIP LOCKED) l),
 	taken AS (DELETE FROM inbound_items USING wanted WHERE inbound_items.ctid = wanted.place RETURNING wanted.n, ` + inboundColumns + `)
+	SELECT ` + inboundColumns + ` FROM taken ORDER BY n`
+
+const takeInboundOnCitus = `WITH wanted AS (
+		SELECT u.n, i.due_at, i.id FROM unnest($2::bigint[], $3::uuid[]) WITH ORDINALITY u (due_at, id, n)
+			JOIN inbound_items i ON i.workspace_id = $1 AND i.due_at = u.due_at AND i.id = u.id FOR UPDATE OF i SKIP LOCKED),
+	taken AS (DELETE FROM inbound_items i USING wanted WHERE i.workspace_id = $1 AND i.due_at = wanted.due_at AND i.id = wanted.id
+		RETURNING wanted.n, i.due_at, i.id, i.channel_id, i.received_at, i.skip, i.body)
 	SELECT ` + inboundColumns + ` FROM taken ORDER BY n`
 
 const (
@@ -164,9 +171,16 @@ func (s *Store) due(ctx context.Context, doing, query string, longest time.Durat
 // returns false while another caller holds a valid lease. A lease is not valid if it ends
 // later than a new lease would end.
 func (s *Store) Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (bool, error) {
-	tag, err := s.exec(ctx, "lease", `INSERT INTO leases (workspace_id, task, until) VALUES ($1, $2, `+databaseNow+` + $3)
-		ON CONFLICT (workspace_id, task) DO UPDATE SET until = excluded.until
-		WHERE leases.until < `+databaseNow+` OR leases.until > excluded.until`,
-		uuid(ws), task, int64(length))
-	return tag.RowsAffected() == 1, err
+	given := false
+	err := s.atOnce(ctx, "lease", func(p *pipe) {
+		p.put(newLeaseQuery, uuid(ws), task)
+		p.each(func(pgx.Row) error { given = true; return nil }, giveLeaseQuery, uuid(ws), task, int64(length))
+	})
+	return given && err == nil, err
 }
+
+var (
+	newLeaseQuery  = `INSERT INTO leases (workspace_id, task, until) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING`
+	giveLeaseQuery = `UPDATE leases SET until = ` + shardNow("workspace_id") + ` + $3 WHERE workspace_id = $1 AND task = $2
+	AND (until < ` + shardNow("workspace_id") + ` OR until > ` + shardNow("workspace_id") + ` + $3) RETURNING 1`
+)

@@ -87,7 +87,7 @@ func (s *Store) MediaRef(ctx context.Context, ws, media, channel desk.ID) (ref s
 }
 
 const putMediaRefQuery = `INSERT INTO media_refs (workspace_id, media_id, channel_id, ref, at)
-	SELECT $1, id, $3, $4, $5 FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE
+	SELECT workspace_id, id, $3, $4, $5 FROM media WHERE workspace_id = $1 AND id = $2 FOR SHARE
 	ON CONFLICT (workspace_id, media_id, channel_id) DO UPDATE SET ref = excluded.ref, at = excluded.at`
 
 // PutMediaRef stores the provider's id of a file, unless the file was deleted.
@@ -106,9 +106,9 @@ const (
 	oldUploadsQuery = `SELECT id FROM media WHERE workspace_id = $1 AND contact_id IS NULL AND used = 0 AND created_at < $2
 		AND id NOT IN (SELECT media_id FROM attempts WHERE workspace_id = $1 AND media_id IS NOT NULL) ORDER BY created_at, id LIMIT $3 FOR UPDATE`
 	usedUploadsQuery = `UPDATE media m SET used = 1 WHERE workspace_id = $1 AND id = ANY ($2::uuid[])
-		AND EXISTS (SELECT FROM messages WHERE workspace_id = $1 AND media_id = m.id)`
+		AND EXISTS (SELECT 1 FROM messages WHERE workspace_id = $1 AND media_id = m.id)`
 	dropUploadsQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = ANY ($2::uuid[]) AND used = 0
-		AND NOT EXISTS (SELECT FROM attempts WHERE workspace_id = $1 AND media_id = media.id) RETURNING id, status, sha256)` + dropOfMedia
+		AND NOT EXISTS (SELECT 1 FROM attempts WHERE workspace_id = $1 AND media_id = media.id) RETURNING id, status, sha256)` + dropOfMedia
 	dropMediaQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = $2 RETURNING id, status, sha256)` + dropOfMedia
 	// dropOfMedia deletes the records that belong to the files in gone. DropContents
 	// deletes the content.
@@ -121,7 +121,7 @@ const (
 // message or an attempt with the file lock the row too.
 func (t *tx) MediaInUse(id desk.ID) (used bool, err error) {
 	t.each(func(row pgx.Row) error { return row.Scan(&used) },
-		`SELECT EXISTS (SELECT FROM messages WHERE workspace_id = $1 AND media_id = $2) OR EXISTS (SELECT FROM attempts WHERE workspace_id = $1 AND media_id = $2)`, uuid(t.ws), uuid(id))
+		`SELECT EXISTS (SELECT 1 FROM messages WHERE workspace_id = $1 AND media_id = $2) OR EXISTS (SELECT 1 FROM attempts WHERE workspace_id = $1 AND media_id = $2)`, uuid(t.ws), uuid(id))
 	return used, t.send("media in use")
 }
 
@@ -153,8 +153,8 @@ const (
 	uploadsOfQuery = `SELECT media_id FROM messages WHERE workspace_id = $1 AND media_id IS NOT NULL AND conversation_id IN` + ofContacts
 	eraseMedia     = `WITH gone AS (DELETE FROM media m WHERE workspace_id = $1 AND id IN (` + mediaOfQuery + ` UNION ` + uploadsOfQuery + `)
 		AND (contact_id = ANY ($2::uuid[]) OR NOT EXISTS
-			(SELECT FROM messages x WHERE x.workspace_id = $1 AND x.media_id = m.id AND x.conversation_id NOT IN` + ofContacts + `)
-			AND NOT EXISTS (SELECT FROM attempts a WHERE a.workspace_id = $1 AND a.media_id = m.id AND a.contact_id <> ALL ($2::uuid[])))
+			(SELECT 1 FROM messages x WHERE x.workspace_id = $1 AND x.media_id = m.id AND x.conversation_id NOT IN` + ofContacts + `)
+			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.workspace_id = $1 AND a.media_id = m.id AND a.contact_id <> ALL ($2::uuid[])))
 		RETURNING id, status, sha256)` + dropOfMedia
 )
 
@@ -173,7 +173,7 @@ func (s *Store) bindMedia(ctx context.Context) error {
 	holds := false
 	look := func() error {
 		return s.read(ctx, func(p *pipe) error {
-			p.each(func(row pgx.Row) error { return row.Scan(&bound, &holds) }, `SELECT media, EXISTS (SELECT FROM media_contents) FROM installation`)
+			p.each(func(row pgx.Row) error { return row.Scan(&bound, &holds) }, `SELECT media, EXISTS (SELECT 1 FROM media_contents) FROM installation`)
 			return p.send("place of media")
 		})
 	}

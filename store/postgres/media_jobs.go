@@ -14,9 +14,9 @@ const (
 	mediaDueQuery = `SELECT workspace_id, min(CASE WHEN due_at > ` + statementNow + ` + $1::bigint THEN 0 ELSE greatest(due_at - ` + statementNow + `, 0) END)
 		FROM media_jobs WHERE ended = 0 GROUP BY workspace_id`
 	jobColumns  = `media_id, channel_id, contact_id, conversation_id, message_id, message_ts, ref, mime, size, sha256, tries, due_at, holder, ended`
-	takeDueJob  = `due_at <= ` + databaseNow + ` AND $5::bigint > 0 ORDER BY due_at, media_id LIMIT 1 FOR UPDATE SKIP LOCKED`
-	takeFarJob  = `due_at > ` + databaseNow + ` + $5::bigint ORDER BY due_at, media_id LIMIT 1 FOR UPDATE SKIP LOCKED`
-	takeJobFrom = `UPDATE media_jobs SET due_at = ` + databaseNow + ` + $3::bigint, holder = $2 WHERE workspace_id = $1 AND $4::bigint = 0
+	takeDueJob  = `due_at <= $6::bigint AND $5::bigint > 0 ORDER BY due_at, media_id LIMIT 1 FOR UPDATE SKIP LOCKED`
+	takeFarJob  = `due_at > $6::bigint + $5::bigint ORDER BY due_at, media_id LIMIT 1 FOR UPDATE SKIP LOCKED`
+	takeJobFrom = `UPDATE media_jobs SET due_at = $6::bigint + $3::bigint, holder = $2 WHERE workspace_id = $1 AND $4::bigint = 0
 		AND media_id = (SELECT media_id FROM media_jobs WHERE workspace_id = $1 AND ended = 0 AND `
 	mediaJobQuery = `SELECT ` + jobColumns + ` FROM media_jobs WHERE workspace_id = $1 AND media_id = $2`
 	putJobQuery   = `INSERT INTO media_jobs (workspace_id, ` + jobColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
@@ -51,7 +51,7 @@ func (s *Store) TakeMediaJob(ctx context.Context, ws, holder desk.ID, lease, lon
 		}
 		for _, which := range []string{takeDueJob, takeFarJob} { // the second: the clock was set back
 			job, err = one(t.pipe, "take media job", readJob, takeJobFrom+which+`) RETURNING `+jobColumns,
-				uuid(ws), uuid(holder), lease.Milliseconds(), 0, longest.Milliseconds())
+				uuid(ws), uuid(holder), lease.Milliseconds(), 0, longest.Milliseconds(), int64(t.Now()))
 			if err != nil || job != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func (s *Store) TakeMediaJob(ctx context.Context, ws, holder desk.ID, lease, lon
 // HoldMediaJob extends the holder's lease, and tells whether the holder still has the
 // job.
 func (s *Store) HoldMediaJob(ctx context.Context, ws, media, holder desk.ID, lease time.Duration) (bool, error) {
-	tag, err := s.exec(ctx, "hold media job", `UPDATE media_jobs SET due_at = `+databaseNow+` + $4::bigint WHERE workspace_id = $1 AND media_id = $2 AND holder = $3`,
+	tag, err := s.exec(ctx, "hold media job", `UPDATE media_jobs SET due_at = `+shardNow("workspace_id")+` + $4::bigint WHERE workspace_id = $1 AND media_id = $2 AND holder = $3`,
 		uuid(ws), uuid(media), uuid(holder), lease.Milliseconds())
 	return tag.RowsAffected() == 1, err
 }

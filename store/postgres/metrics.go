@@ -11,9 +11,9 @@ import (
 
 // Each of these counts ends at 100,000; usedMediaBytes is a sum.
 const (
-	countInDoubtQuery = `SELECT count(*) FROM (SELECT FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000) d`
-	countMediaQuery   = `SELECT count(*) FROM (SELECT FROM media_jobs WHERE ended = 0 LIMIT 100000) j`
-	countInboundQuery = `SELECT count(*) FROM (SELECT FROM inbound_items LIMIT 100000) i`
+	countInDoubtQuery = `SELECT count(*) FROM (SELECT 1 FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000) d`
+	countMediaQuery   = `SELECT count(*) FROM (SELECT 1 FROM media_jobs WHERE ended = 0 LIMIT 100000) j`
+	countInboundQuery = `SELECT count(*) FROM (SELECT 1 FROM inbound_items LIMIT 100000) i`
 )
 
 const (

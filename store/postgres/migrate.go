@@ -22,7 +22,11 @@ const migrationLock = 0x7061726c6579 // "parley"
 // migrate brings the schema up to date. Other nodes wait meanwhile: ten nodes may start
 // at once. Running nodes may still have the previous release, so migrations only add to
 // the schema.
-func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slog.Logger) (err error) {
+//
+// If the database belongs to a Citus cluster, the tables are distributed (see
+// placements), unless the installation has data that is not distributed yet. A worker
+// can't change the schema.
+func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, how placing, log *slog.Logger) (distributed bool, err error) {
 	config = config.Copy()
 	for _, bound := range []string{"statement_timeout", "lock_timeout"} { // an index may take hours
 		config.RuntimeParams[bound] = "0"
@@ -30,7 +34,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slo
 	config.RuntimeParams[idleParameter] = longIdle // claims are computed between two statements
 	lock, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { // closing the connection releases the lock
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -38,22 +42,31 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, rules string, log *slo
 		err = errors.Join(err, lock.Close(closing))
 	}()
 	if err := suits(ctx, lock); err != nil {
-		return err
+		return false, err
 	}
 	if _, err := lock.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
-		return fmt.Errorf("wait to migrate: %w", err)
+		return false, fmt.Errorf("wait to migrate: %w", err)
 	}
 	all, err := stored.Migrations(makeVersions, migrations)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := runMigrations(ctx, lock, all, log); err != nil {
-		return err
+	on, err := lookAround(ctx, lock)
+	if err != nil {
+		return false, fmt.Errorf("the servers of the cluster: %w", err)
 	}
-	if err := makeClaims(ctx, lock, rules, log); err != nil {
-		return fmt.Errorf("make claims: %w", err)
+	if on.citus {
+		if _, err := lock.Exec(ctx, `SET plan_cache_mode = auto`); err != nil {
+			return false, err
+		}
 	}
-	return nil
+	if err := runMigrations(ctx, lock, all, on, log); err != nil {
+		return false, err
+	}
+	if err := makeClaims(ctx, lock, rules, on, log); err != nil {
+		return false, fmt.Errorf("make claims: %w", err)
+	}
+	return distributeNew(ctx, lock, on, how, log)
 }
 
 // The list of the migrations that have run has goose's format, because the releases up to
@@ -65,7 +78,7 @@ const (
 )
 
 // runMigrations runs the migrations that the database lacks. The caller holds the lock.
-func runMigrations(ctx context.Context, c *pgx.Conn, all []stored.Migration, log *slog.Logger) error {
+func runMigrations(ctx context.Context, c *pgx.Conn, all []stored.Migration, on cluster, log *slog.Logger) error {
 	ran, err := migrationsRun(ctx, c)
 	if err != nil {
 		return fmt.Errorf("schema version: %w", err)
@@ -73,6 +86,9 @@ func runMigrations(ctx context.Context, c *pgx.Conn, all []stored.Migration, log
 	pending, err := stored.Pending("the database", all, ran)
 	if err != nil {
 		return err
+	}
+	if on.citus && !on.coordinator && len(pending) > 0 {
+		return errWorker
 	}
 	for _, m := range pending {
 		err := step(ctx, c, log, func(tx pgx.Tx) error {

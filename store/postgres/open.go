@@ -56,9 +56,14 @@ type Config struct {
 	MaxConns int32        // the most connections of this node; 0: as in the URL, or by the number of processors
 	Log      *slog.Logger // for the steps of an upgrade; nil: nothing is logged
 	Key      []byte       // the key of the hashes of deleted people's messages
+	Release  string       // of this program, for the list of connections; "" for none
 
-	rules string // the rules by which claims are made; "": desk.IdentityRules()
+	rules     string          // the rules by which claims are made; "": desk.IdentityRules()
+	asOnCitus bool            // for tests: the statements are those for a cluster
+	tracer    pgx.QueryTracer // for tests: it sees every statement
 }
+
+func (c Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
 // A Store keeps parley's data in a PostgreSQL database (see store.Store).
 type Store struct {
@@ -70,18 +75,29 @@ type Store struct {
 
 	shares shares
 
+	citus bool // the tables are distributed over the servers of a Citus cluster
+	keys  keyPlaces
+
+	newcomers newcomers
+
 	settings stored.Settings
 	rules    *stored.Rules
 }
 
 // Open opens the database, and migrates it if needed. It fails if a newer parley has
 // migrated the database.
-func Open(ctx context.Context, c Config) (*Store, error) {
+func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, placeNew) }
+
+func open(ctx context.Context, c Config, how placing) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		return nil, err // pgx leaves the password out of the error
 	}
 	maps.Copy(config.ConnConfig.RuntimeParams, parameters)
+	if c.Release != "" {
+		config.ConnConfig.RuntimeParams["application_name"] += " " + c.Release
+	}
+	config.ConnConfig.Tracer = c.tracer
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
@@ -91,15 +107,19 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case !strings.Contains(c.URL, "pool_max_conns"):
 		config.MaxConns = int32(max(16, 4*runtime.GOMAXPROCS(0)))
 	}
-	log, rules := cmp.Or(c.Log, slog.New(slog.DiscardHandler)), cmp.Or(c.rules, desk.IdentityRules())
-	if err := migrate(ctx, config.ConnConfig, rules, log); err != nil {
+	log, rules := c.log(), cmp.Or(c.rules, desk.IdentityRules())
+	citus, err := migrate(ctx, config.ConnConfig, rules, how, log)
+	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
+	}
+	if citus {
+		config.ConnConfig.RuntimeParams["plan_cache_mode"] = "auto" // Citus can plan few statements without their parameters
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
-	s := &Store{chunks: make(chan struct{}, chunksAtOnce), pool: pool, key: c.Key, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
+	s := &Store{citus: citus || c.asOnCitus, chunks: make(chan struct{}, chunksAtOnce), pool: pool, key: c.Key, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
 	if c.Media != "" {
 		s.files = &stored.Files{Dir: c.Media}
 	}

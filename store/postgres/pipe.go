@@ -38,7 +38,7 @@ func (s *Store) readOnce(ctx context.Context, f func(*pipe) error) (lost bool, e
 		return false, stored.Unavailable(err)
 	}
 	defer c.Release()
-	err = f(newPipe(ctx, c))
+	err = f(s.newPipe(ctx, c))
 	if err != nil && c.Conn().IsClosed() {
 		return true, stored.Unavailable(err)
 	}
@@ -52,15 +52,27 @@ type pipe struct {
 	c       *pgxpool.Conn
 	waiting *pgx.Batch
 	fail    error
+	citus   bool // see Store.citus
 }
 
-func newPipe(ctx context.Context, c *pgxpool.Conn) *pipe {
-	return &pipe{ctx: ctx, c: c, waiting: &pgx.Batch{}}
+func (s *Store) newPipe(ctx context.Context, c *pgxpool.Conn) *pipe {
+	return &pipe{ctx: ctx, c: c, waiting: &pgx.Batch{}, citus: s.citus}
 }
 
 // put queues a statement. Its arguments must not change before it is sent.
 func (p *pipe) put(query string, args ...any) *pgx.QueuedQuery {
 	return p.waiting.Queue(query, args...)
+}
+
+// form returns the form of a statement for a single server, or the one for a Citus
+// cluster. Citus refuses some statements that are the best ones for a single server. Most
+// of them look rows up by ctid, because a single server keeps a plan that was made for an
+// empty table (see parameters). With Citus, each execution is planned anew.
+func form(citus bool, single, cluster string) string {
+	if citus {
+		return cluster
+	}
+	return single
 }
 
 // send sends all queued statements in one round trip.

@@ -18,6 +18,10 @@ const authenticateQuery = `SELECT w.id, w.settings_version FROM directory d JOIN
 // public id, or NotFound.
 func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
+		if s.citus {
+			settings, err = s.authenticateOn(p, publicID)
+			return err
+		}
 		var ws desk.ID
 		version, err := one(p, "authenticate", func(row pgx.Row) (version int64, err error) {
 			err = row.Scan(into(&ws), &version)
@@ -35,6 +39,30 @@ func (s *Store) Authenticate(ctx context.Context, publicID string) (settings *de
 	return settings, err
 }
 
+// authenticateOn is Authenticate on a cluster. A known key costs one round trip, as
+// elsewhere.
+func (s *Store) authenticateOn(p *pipe, publicID string) (*desk.Settings, error) {
+	ws := s.keys.get(publicID)
+	known := !ws.IsZero()
+	if !known {
+		var err error
+		if ws, err = one(p, "authenticate", readID, placeQuery, stored.Key, publicID); err != nil {
+			return nil, err
+		}
+		if ws.IsZero() {
+			return nil, stored.NoKey()
+		}
+	}
+	settings, err := s.currentSettings(p, ws)
+	switch {
+	case desk.IsType(err, desk.NotFound), err == nil && settings.KeyByPublicID(publicID) == nil:
+		return nil, stored.NoKey()
+	case err == nil && !known:
+		s.keys.put(publicID, ws)
+	}
+	return settings, err
+}
+
 // Settings returns a workspace's configuration, or NotFound.
 func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settings, err error) {
 	err = s.read(ctx, func(p *pipe) error {
@@ -44,11 +72,12 @@ func (s *Store) Settings(ctx context.Context, ws desk.ID) (settings *desk.Settin
 	return settings, err
 }
 
-// nextVersion returns an expression for a version that was never used. A standby that
+// nextVersion returns an expression for a version that was never used. workspace is the
+// column with the row's workspace. A standby that
 // takes over may have missed the newest versions, which nodes still have in memory. If
 // it simply counted on, two different settings could get the same version.
-func nextVersion(column string) string {
-	return `greatest(` + column + ` + 1, ` + databaseNow + `)`
+func nextVersion(column, workspace string) string {
+	return `greatest(` + column + ` + 1, ` + shardNow(workspace) + `)`
 }
 
 // currentSettings reads the version of the settings, and returns the settings of this
@@ -214,7 +243,7 @@ func flushChange(p *pipe, ws desk.ID, settings *desk.Settings, change desk.Chang
 	if err := putPolicies(p, ws, change); err != nil {
 		return err
 	}
-	p.put(`UPDATE workspaces SET settings_version = `+nextVersion("settings_version")+` WHERE id = $1`, uuid(ws))
+	p.put(`UPDATE workspaces SET settings_version = `+nextVersion("settings_version", "id")+` WHERE id = $1`, uuid(ws))
 	return p.send("settings")
 }
 
@@ -279,18 +308,19 @@ func (s *Store) workspaces(ctx context.Context, deleted bool) (list []desk.Works
 	return list, err
 }
 
-const workspaceOfQuery = `(SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel', 'webhook') AND ref = $1 LIMIT 1)
-	UNION ALL (SELECT a.workspace_id FROM attempts a WHERE ` + unsettled + ` AND a.id = $2 LIMIT 1)`
+const (
+	workspaceOfRecord  = `SELECT workspace_id FROM directory WHERE kind IN ('member', 'key_id', 'channel', 'webhook') AND ref = $1 LIMIT 1`
+	workspaceOfAttempt = `SELECT a.workspace_id FROM attempts a WHERE ` + unsettled + ` AND a.id = $1 LIMIT 1`
+)
 
 // WorkspaceOf returns the workspace that the member, key, channel, webhook or
 // unsettled attempt with this id belongs to, or NotFound.
 func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		ws, err = one(p, "directory", func(row pgx.Row) (ws desk.ID, err error) {
-			err = row.Scan(into(&ws))
-			return ws, err
-		}, workspaceOfQuery, id.String(), uuid(id))
-		return err
+		read := func(row pgx.Row) error { return row.Scan(into(&ws)) }
+		p.each(read, workspaceOfAttempt, uuid(id))
+		p.each(read, workspaceOfRecord, id.String())
+		return p.send("directory")
 	})
 	if err == nil && ws.IsZero() {
 		err = stored.NoRecord(id)

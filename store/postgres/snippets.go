@@ -11,7 +11,7 @@ import (
 const (
 	// snippetsLock locks a workspace's snippets. If two workspaces share a lock, the only
 	// effect is that one of them waits.
-	snippetsLock = `SELECT pg_advisory_xact_lock(hashtextextended('snippets' || $1::uuid::text, 0))`
+	snippetsLock = `SELECT pg_advisory_xact_lock(hashtextextended('snippets' || $1::uuid::text, 0))` + ofWorkspace
 
 	snippetsQuery = `SELECT shortcut, text, updated_at FROM snippets WHERE workspace_id = $1 ORDER BY shortcut`
 	snippetQuery  = `SELECT shortcut, text, updated_at FROM snippets WHERE workspace_id = $1 AND shortcut = $2`

@@ -23,6 +23,7 @@ type tx struct {
 	version int64     // version of the settings
 	now     desk.Time // the database's clock at nowAt
 	nowAt   time.Time
+	hour    int64 // the database's counter of hours
 
 	events     []desk.Event
 	webhook    *desk.Webhook             // the change's webhook, which may be new
@@ -36,19 +37,22 @@ type tx struct {
 // begin queues the statements that begin the transaction.
 func (t *tx) begin(alone bool) {
 	t.put(`BEGIN ISOLATION LEVEL READ COMMITTED`)
+	if t.citus {
+		t.put(pinShards, uuid(t.ws))
+	}
 	lock := lockShared
 	if alone {
 		lock = lockAlone
 	}
-	t.put(lock, lockOf(t.ws))
+	t.put(lock, uuid(t.ws), lockOf(t.ws))
 	t.each(func(row pgx.Row) error {
 		t.nowAt = time.Now()
-		err := row.Scan(&t.version, (*int64)(&t.now))
+		err := row.Scan(&t.version, (*int64)(&t.now), &t.hour)
 		if err == nil && t.settings != nil && t.settings.Version != t.version {
 			return errConflict
 		}
 		return err
-	}, `SELECT settings_version, `+databaseNow+` FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(t.ws))
+	}, `SELECT settings_version, `+databaseNow+`, `+thisHour+` FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(t.ws))
 }
 
 // open sends the queued statements. It returns NotFound if there is no such workspace,
@@ -130,6 +134,12 @@ func (t *tx) Now() desk.Time {
 		_ = t.send("begin") // the pipe keeps the error
 	}
 	return t.now + desk.Time(time.Since(t.nowAt).Milliseconds())
+}
+
+// thisHour returns the database's counter of hours.
+func (t *tx) thisHour() int64 {
+	t.Now()
+	return t.hour
 }
 
 // Book locks the contacts before it loads them. A single statement that waits for a lock
@@ -258,7 +268,7 @@ func (t *tx) AttemptOfKey(key string) (*desk.Attempt, error) {
 }
 
 func (t *tx) AttemptsTo(contact desk.ID) ([]*desk.Attempt, error) {
-	return all(t.pipe, "attempts to a contact", readAttempt, attemptsToQuery, uuid(t.ws), pgtype.FlatArray[uuid]{uuid(contact)}, []string{})
+	return all(t.pipe, "attempts to a contact", readAttempt, attemptsTo(t.pipe), uuid(t.ws), pgtype.FlatArray[uuid]{uuid(contact)}, []string{})
 }
 
 func (t *tx) TakeKey(key string, attempt desk.ID) error {
@@ -279,7 +289,7 @@ func (t *tx) Untouched(id desk.ID) (bool, error) {
 	return one(t.pipe, "attempt", func(row pgx.Row) (bool, error) { var n int; return true, row.Scan(&n) }, untouchedQuery+forUpdate, uuid(t.ws), uuid(id))
 }
 
-func (t *tx) PutAttempt(a *desk.Attempt) error { return putAttempt(t.pipe, t.ws, a) }
+func (t *tx) PutAttempt(a *desk.Attempt) error { return putAttempt(t, a) }
 
 func (t *tx) OptOut(number store.NumberHash) (store.OptOut, error) {
 	o, err := one(t.pipe, "opt-out", readOptOut, optOutQuery+forUpdate, uuid(t.ws), number[:])
@@ -313,8 +323,8 @@ func (t *tx) KeepStatus(channel desk.ID, n desk.StatusUpdate) error {
 	known := false
 	t.each(func(pgx.Row) error { known = true; return nil }, messageByQuery, uuid(t.ws), uuid(channel), n.ExternalID)
 	t.put(`INSERT INTO early_statuses (workspace_id, channel_id, external_id, at, delivery, attempt_id, failure, user_id, hour)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, `+thisHour+`) ON CONFLICT DO NOTHING`,
-		uuid(t.ws), uuid(channel), n.ExternalID, int64(n.At), string(n.Delivery), uuid(n.Attempt), asJSON(n.Failure), n.UserID)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+		uuid(t.ws), uuid(channel), n.ExternalID, int64(n.At), string(n.Delivery), uuid(n.Attempt), asJSON(n.Failure), n.UserID, t.thisHour())
 	err := t.send("keep status")
 	if err == nil && known {
 		t.fail = errConflict
@@ -342,7 +352,7 @@ func (t *tx) TakeInbound(list []desk.InboundItem) (taken []desk.InboundItem, err
 	for i, n := range list {
 		due[i], ids[i] = int64(n.Due), uuid(n.ID)
 	}
-	return all(t.pipe, "take inbound items", readInbound, takeInboundQuery, uuid(t.ws), due, ids)
+	return all(t.pipe, "take inbound items", readInbound, form(t.citus, takeInboundQuery, takeInboundOnCitus), uuid(t.ws), due, ids)
 }
 
 func (t *tx) Append(events ...desk.Event) error {

@@ -45,7 +45,7 @@ func putWebhooks(p *pipe, ws desk.ID, change desk.Change) {
 func beginWebhook(t *tx) {
 	if at := stored.CreatedAt(t.webhook, t.events); at != nil {
 		t.put(`INSERT INTO webhook_states (workspace_id, webhook_id, seq, tag, failing_since, failures, probes, held_until)
-			SELECT $1, $2, seq - $3, $4, 0, 0, 0, 0 FROM event_counters WHERE workspace_id = $1`,
+			SELECT workspace_id, $2, seq - $3, $4, 0, 0, 0, 0 FROM event_counters WHERE workspace_id = $1`,
 			uuid(t.ws), uuid(t.webhook.ID), int64(at.Later), at.Tag)
 	}
 }

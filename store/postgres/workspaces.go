@@ -37,9 +37,9 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 		for kind, refs := range stored.Entries(settings) {
 			t.put(`DELETE FROM directory WHERE kind = $1 AND ref = ANY ($2::text[])`, kind, refs)
 		}
+		t.dropListed(stored.Session, `workspace_id = $1`, uuid(ws))
+		t.dropListed(stored.LoginLink, `workspace_id = $1`, uuid(ws))
 		for _, query := range []string{
-			dropListed(stored.Session, "sessions", `workspace_id = $1`),
-			dropListed(stored.LoginLink, "login_links", `workspace_id = $1`),
 			`DELETE FROM member_access WHERE workspace_id = $1`,
 			`DELETE FROM api_keys WHERE workspace_id = $1`,
 			`DELETE FROM key_uses WHERE workspace_id = $1`,
@@ -52,7 +52,7 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 			`DELETE FROM policies WHERE workspace_id = $1`,
 			`DELETE FROM auto_replies WHERE workspace_id = $1`,
 			`DELETE FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1`,
-			`UPDATE workspaces SET deleted = true, settings_version = ` + nextVersion("settings_version") + ` WHERE id = $1`,
+			`UPDATE workspaces SET deleted = true, settings_version = ` + nextVersion("settings_version", "id") + ` WHERE id = $1`,
 		} {
 			t.put(query, uuid(ws))
 		}

@@ -31,9 +31,20 @@ const (
 // have the same effect. But such a lock writes the row each time, and newcomers could
 // overtake a transaction that waits to hold it alone. The advisory lock has a queue.
 const (
-	lockShared = `SELECT pg_advisory_xact_lock_shared($1)`
-	lockAlone  = `SELECT pg_advisory_xact_lock($1)`
+	// ofWorkspace lets a query that needs no table run where the rows of the workspace $1
+	// are. inWorkspace does the same for a query with another source.
+	ofWorkspace = ` FROM workspaces WHERE id = $1`
+	inWorkspace = ` CROSS JOIN workspaces w WHERE w.id = $1`
+
+	lockShared = `SELECT pg_advisory_xact_lock_shared($2)` + ofWorkspace
+	lockAlone  = `SELECT pg_advisory_xact_lock($2)` + ofWorkspace
 )
+
+// pinShards keeps the shards of the workspace $1 on their server until the transaction
+// ends, without changing a row. Citus waits with a move for transactions that write. For a
+// row that is only locked, it does not wait; so after the move, the row would not be
+// locked any more.
+const pinShards = `UPDATE workspaces SET country = country WHERE id = $1 AND settings_version < 0`
 
 // lockOf is the number of a workspace's lock. If two workspaces share a number, they
 // only wait for each other.
@@ -85,7 +96,7 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, a
 		return false, stored.Unavailable(err)
 	}
 	defer c.Release() // closes it if its transaction is still open, for example after a panic
-	t := &tx{pipe: newPipe(ctx, c), s: s, ws: ws, own: own, assigns: assigns}
+	t := &tx{pipe: s.newPipe(ctx, c), s: s, ws: ws, own: own, assigns: assigns}
 	if !assigns {
 		defer func() {
 			if t.assigns {
@@ -149,7 +160,7 @@ func (s *Store) sendAtOnce(ctx context.Context, doing string, f func(*pipe)) err
 		return stored.Unavailable(err)
 	}
 	defer c.Release() // closes it if its transaction is still open
-	p := newPipe(ctx, c)
+	p := s.newPipe(ctx, c)
 	p.put(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	f(p)
 	p.put(`COMMIT`)

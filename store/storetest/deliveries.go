@@ -324,6 +324,30 @@ func deliveriesAreForgotten(t *testing.T, s store.Store) {
 	delivered(other)
 }
 
+// enabledWebhooks: the list has the enabled webhooks of all workspaces, and none of a
+// workspace that is being deleted.
+func enabledWebhooks(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	gone, _ := newWorkspace(t, s)
+	want := map[store.WebhookRef]bool{}
+	for i, at := range []desk.ID{ws, ws, other, gone} {
+		id := newID()
+		edit(t, s, at, desk.Change{Webhook: &desk.Webhook{ID: id, URL: fmt.Sprintf("https://%d.example/in", i), Types: []string{"*"}, Enabled: i != 1, Sealed: []byte{1}}})
+		if i != 1 && at != gone {
+			want[store.WebhookRef{Workspace: at, ID: id}] = true
+		}
+	}
+	must(t, s.DeleteWorkspace(t.Context(), gone, func(string) error { return nil }))
+	list, err := s.EnabledWebhooks(t.Context())
+	must(t, err)
+	got := map[store.WebhookRef]bool{}
+	for _, ref := range list {
+		got[ref] = true
+	}
+	equal(t, "enabled webhooks", got, want)
+}
+
 // heldLeases: one holder has a task at a time, and learns that it was called, or that
 // another holder had the task meanwhile.
 func heldLeases(t *testing.T, s store.Store) {

@@ -126,6 +126,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"deliveries/erased_with_its_contact":  deleteErasesResponses,
 		"deliveries/forgotten":                deliveriesAreForgotten,
 		"deliveries/leases":                   heldLeases,
+		"deliveries/enabled_webhooks":         enabledWebhooks,
 		"events/one_of_many":                  oneOfMany,
 		"metrics":                             metrics,
 		"callback/bodies_and_skip":            callbackBodies,

@@ -3,31 +3,24 @@
 //
 // TEST_POSTGRES_URL may name a server on which the tests can create databases. Without
 // it, the first test of a process starts a private server from the installed programs.
-// The private server ends when the process ends, even if the process is killed.
+// The private server ends when the process ends, even if the process is killed. With the
+// flag -citus, the databases are on a Citus cluster.
 //
 //	pgtest.go      databases for tests
+//	database.go    statements, and the names of databases
 //	suite.go       the tests of a package, again
 //	server.go      a private server
+//	citus.go       databases on a Citus cluster
 //	proxy.go       a proxy for a database, which can be slow or unreachable
 //	user_unix.go   the user as which the server runs
 //	user_other.go  the same for other systems
 package pgtest
 
 import (
-	"context"
-	"crypto/rand"
-	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 )
-
-// patience is the timeout of all steps, for a busy machine.
-const patience = time.Minute
 
 // shared returns the private server that all tests of this process use. The server does
 // not sync to the disk: only a crash of the machine could lose committed data. A test of
@@ -38,6 +31,9 @@ var shared = sync.OnceValues(func() (*Server, error) { return start("", true) })
 // ends. Without a server, the test is skipped.
 func Database(t testing.TB) string {
 	t.Helper()
+	if Citus() {
+		return createOnCitus(t)
+	}
 	server := os.Getenv("TEST_POSTGRES_URL")
 	if server == "" {
 		s, err := shared()
@@ -132,40 +128,4 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func create(t testing.TB, server string) (name string) {
-	t.Helper()
-	name = "parley_" + strings.ToLower(rand.Text())
-	statement(t, server, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'")
-	return name
-}
-
-// statement runs SQL on a connection of its own.
-func statement(t testing.TB, server, sql string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = conn.Exec(ctx, sql)
-	if closing := conn.Close(ctx); err == nil {
-		err = closing
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
-// sibling returns the URL of another database on the same server.
-func sibling(t testing.TB, server, name string) string {
-	t.Helper()
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal("TEST_POSTGRES_URL is no URL") // the error is left out, because it may contain a password
-	}
-	u.Path = "/" + name
-	return u.String()
 }
