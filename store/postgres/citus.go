@@ -170,8 +170,17 @@ func distributeNew(ctx context.Context, c *pgx.Conn, on cluster, how placing, lo
 			return false, fmt.Errorf("the table %s is not distributed yet: finish with parley citus distribute", table)
 		}
 	}
-	if err := distribute(ctx, c, log, nil); err != nil {
-		return false, err
+	if len(local) > 0 {
+		err := distribute(ctx, c, log, nil)
+		if err == nil {
+			err = dropLeft(ctx, c)
+		}
+		if err == nil {
+			err = setUpServers(ctx, c)
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	log.Info("the tables are distributed over the servers of a Citus cluster", "coordinator", on.coordinator)
 	return true, nil
@@ -197,10 +206,7 @@ func distribute(ctx context.Context, c *pgx.Conn, log *slog.Logger, done func(ta
 		}
 	}
 	log.Info("distributed tables over the servers of the Citus cluster", "tables", len(local))
-	if err := dropLeft(ctx, c); err != nil {
-		return err
-	}
-	return setUpServers(ctx, c)
+	return nil
 }
 
 // localTables lists the tables that are still local. workspaces comes first, because the

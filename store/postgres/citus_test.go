@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/desk"
+	"parley/store"
 	"parley/store/postgres/pgtest"
 )
 
@@ -94,4 +95,25 @@ func tableList() (list []string) {
 		list = append(list, table)
 	}
 	return list
+}
+
+// TestHoldLeases_at_commit: a lease whose commit fails is not held.
+func TestHoldLeases_at_commit(t *testing.T) {
+	t.Parallel()
+	if pgtest.Citus() {
+		t.Skip("Citus has no triggers on distributed tables")
+	}
+	s := openAt(t, pgtest.Database(t))
+	ws := newWorkspace(t, s)
+	for _, sql := range []string{
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`,
+		`CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON leases DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`,
+	} {
+		_, err := s.pool.Exec(t.Context(), sql)
+		check(t, err)
+	}
+	held, err := s.HoldLeases(t.Context(), []store.LeaseRef{{Workspace: ws, Task: "one"}}, newID(), 10_000)
+	if err == nil || len(held) > 0 {
+		t.Errorf("held %v, %v", held, err)
+	}
 }

@@ -57,7 +57,10 @@ func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder de
 			return err
 		}, holdLeasesQuery, workspaces, tasks, uuid(holder), int64(length))
 	})
-	return held, err
+	if err != nil {
+		return nil, err // the rows came before the commit
+	}
+	return held, nil
 }
 
 const (

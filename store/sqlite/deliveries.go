@@ -39,7 +39,10 @@ func (s *Store) HoldLeases(_ context.Context, list []store.LeaseRef, holder desk
 		}
 		return nil
 	})
-	return held, err
+	if err != nil {
+		return nil, err // the rows came before the commit
+	}
+	return held, nil
 }
 
 // EndLease ends the holder's lease.
