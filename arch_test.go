@@ -31,7 +31,7 @@ var rooms = map[string][]string{
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":  {"desk", "store"},
 	"app/clock":   {"desk", "store"},
-	"app/daily":   {"desk", "store"},
+	"app/daily":   {"app/feed", "desk", "store"},
 	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
 	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
 	"app/media":   {"app/steps", "desk", "provider", "store"},
@@ -158,6 +158,8 @@ var inside = map[string][]string{
 	// by themselves.
 	"mediakill_test.go": {"api", "app", "desk", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "work"},
 	"answer_test.go":    {"app", "desk", "provider", "work"},
+	// This test makes thousands of workspaces.
+	"idle_test.go": {"api", "app", "desk", "provider", "sandbox", "store"},
 	// This test calls a server whose provider counts and refuses messages and loses
 	// answers.
 	"send_test.go": {"api", "app", "desk", "provider", "web"},

@@ -6,7 +6,7 @@ import (
 	"parley/desk"
 )
 
-// Bounds are the time limits of a send.
+// Bounds are the time limits of sends and of background work.
 type Bounds struct {
 	FirstByte time.Duration // from the hold until the first byte is sent; default 5 s
 	Provider  time.Duration // of the call to the provider; default 20 s
@@ -14,6 +14,7 @@ type Bounds struct {
 	Fetch     time.Duration // of the lease with which a process fetches a file; default 1 min
 	AutoReply time.Duration // of the lease with which a process sends an automatic reply; default 20 s
 	Templates time.Duration // of a fetch of a channel's templates; default 10 min
+	Rest      time.Duration // after the last event of a webhook, until the process drops its lease; default 30 s
 	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
 }
 

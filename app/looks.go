@@ -2,7 +2,9 @@ package app
 
 import (
 	"sync"
+	"time"
 
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
@@ -10,7 +12,9 @@ import (
 // pools are the workspaces with unassigned conversations in which a person waits.
 type pools struct {
 	mu    sync.Mutex
-	found map[desk.ID]store.Pool // read by the last look
+	news  *feed.News
+	allAt time.Time              // when the pools of all workspaces were last read
+	found map[desk.ID]store.Pool // as they were last read
 	vain  map[desk.ID]vainLook   // the workspaces without an eligible member
 }
 

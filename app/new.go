@@ -65,10 +65,11 @@ func New(d Deps) *App {
 	a.store = a.Feed.Store // everything is written through it
 	a.Access = access.New(access.Deps{Store: a.store, Now: a.now, Uptime: uptime, Random: d.Random, Log: d.Log, Derive: a.derive})
 	a.Clock = clock.New(clock.Deps{Store: a.store, Now: a.now, Uptime: uptime, Log: d.Log})
-	a.Daily = daily.New(a.store, a.now)
+	a.Daily = daily.New(a.store, a.now, a.Feed.News())
+	a.pools.news = a.Feed.News()
 	a.Deliver = deliver.New(deliver.Deps{
 		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: uptime, NewID: d.NewID, Random: d.Random,
-		Drained: a.drained, Log: d.Log, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
+		Drained: a.drained, Log: d.Log, RestAfter: d.Bounds.Rest, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
 	})
 	a.Metrics = &Metrics{store: a.store, clock: d.Now}
 	a.Media = media.New(media.Deps{

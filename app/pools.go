@@ -36,26 +36,30 @@ func (a *App) AssignWaiting(ctx context.Context) {
 // After a restore, a changed workspace may have the same version numbers as before.
 const poolAnyway = desk.Time(60 * 60 * 1000)
 
+// poolsAnyway is how often the pools of all workspaces are read, even of those without news.
+const poolsAnyway = time.Minute
+
 // poolsDue returns the workspaces in which a member may be eligible for waiting
 // conversations. Other workspaces need no query, however many there are.
 func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
-	list, err := a.store.Pools(ctx)
-	if err != nil {
+	if err := a.readPools(ctx); err != nil {
 		return nil, err
-	}
-	now := desk.Time(0)
-	if len(list) > 0 {
-		if now, _, err = a.store.Clock(ctx); err != nil {
-			return nil, err
-		}
 	}
 	p := &a.pools
 	p.mu.Lock()
+	none := len(p.found) == 0
+	p.mu.Unlock()
+	if none {
+		return nil, nil
+	}
+	now, _, err := a.store.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.found = make(map[desk.ID]store.Pool, len(list))
 	vain := make(map[desk.ID]vainLook, len(p.vain))
-	for _, pool := range list {
-		p.found[pool.Workspace] = pool
+	for _, pool := range p.found {
 		if v, known := p.vain[pool.Workspace]; known && v.pool == pool && v.from <= now && now < v.until {
 			vain[pool.Workspace] = v
 		} else {
@@ -64,6 +68,37 @@ func (a *App) poolsDue(ctx context.Context) (due []desk.ID, err error) {
 	}
 	p.vain = vain
 	return due, nil
+}
+
+// readPools reads the pools of the workspaces with news, and sometimes those of all.
+func (a *App) readPools(ctx context.Context) error {
+	p, began := &a.pools, time.Now()
+	news, all := p.news.Take()
+	p.mu.Lock()
+	all = all || began.Sub(p.allAt) >= poolsAnyway
+	p.mu.Unlock()
+	if all {
+		news = nil
+	} else if len(news) == 0 {
+		return nil
+	}
+	list, err := a.store.Pools(ctx, news)
+	if err != nil {
+		p.news.Add(news, all)
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if all {
+		p.found, p.allAt = make(map[desk.ID]store.Pool, len(list)), began
+	}
+	for _, ws := range news {
+		delete(p.found, ws)
+	}
+	for _, pool := range list {
+		p.found[pool.Workspace] = pool
+	}
+	return nil
 }
 
 // assignSome assigns waiting conversations of a workspace, the longest wait first. It

@@ -26,6 +26,7 @@ func TestPostgres(t *testing.T) {
 		TestStatus_before_the_answer, TestStatus_settles_a_doubt, TestStatus_of_long_ago, TestStatus_too_early, TestStatus_any_order, TestStatus_of_others, TestInbound_that_can_not_be_taken_in, TestInbound_while_the_database_is_away, TestInbound_of_other_processes, TestInbound_beside_one_that_is_stuck, TestRun_sweeps, TestRun_sweeps_under_load,
 		TestLimbo,
 		TestKeyUses,
+		TestDeliver_rests, TestDeliver_called,
 		TestDeleteMedia, TestDeleteMedia_race, TestUpload_quota, TestUpload_room,
 		TestNotesStayInside, TestNotesOfARevokedKey,
 		TestPace, TestPace_buckets, TestPace_waits, TestPace_and_keys,

@@ -49,7 +49,7 @@ type notingStore struct {
 	asked atomic.Int64
 }
 
-func (s *notingStore) EnabledWebhooks(context.Context) ([]store.WebhookRef, error) {
+func (s *notingStore) EnabledWebhooks(context.Context) ([]store.EnabledWebhook, error) {
 	s.asked.Add(1)
 	return nil, nil
 }

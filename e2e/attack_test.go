@@ -382,16 +382,26 @@ func (a *attacked) run(attack attack) {
 // not report it.
 func (p *process) cpu(t testing.TB) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if os.IsNotExist(err) {
-		return 0
+	return cpuOf(t, p.cmd.Process.Pid, false)
+}
+
+// cpuOf is the processor time that a process has used, or also its ended children.
+func cpuOf(t testing.TB, pid int, children bool) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0 // it has ended, or the system has no such file
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if err != nil || len(fields) < 13 {
-		t.Fatalf("%v: %s", err, stat)
+	last := 13 // in user mode and in system mode
+	if children {
+		last = 15
+	}
+	if len(fields) < last {
+		t.Fatalf("%s", stat)
 	}
 	var ticks time.Duration
-	for _, field := range fields[11:13] { // in user mode and in system mode
+	for _, field := range fields[11:last] {
 		n, err := strconv.Atoi(field)
 		if err != nil {
 			t.Fatal(err)

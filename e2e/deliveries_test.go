@@ -109,7 +109,8 @@ type sink struct {
 	attempts int
 	tries    map[string]int // by event
 	accepted map[string][]acceptance
-	killed   []time.Time // the times at which servers were killed
+	killed   []time.Time          // the times at which servers were killed
+	last     map[string]time.Time // of an acceptance, by the request's path and query
 }
 
 // An acceptance is a response with status 204.
@@ -120,7 +121,7 @@ type acceptance struct {
 
 func newSink(t *testing.T) *sink {
 	t.Helper()
-	s := &sink{tries: map[string]int{}, accepted: map[string][]acceptance{}}
+	s := &sink{tries: map[string]int{}, accepted: map[string][]acceptance{}, last: map[string]time.Time{}}
 	listener := httptest.NewServer(s)
 	t.Cleanup(listener.Close)
 	s.url = listener.URL + "/in"
@@ -140,6 +141,9 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch fault {
 	case accepts:
+		s.mu.Lock()
+		s.last[r.RequestURI] = time.Now()
+		s.mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	case refuses:
 		http.Error(w, "try again", http.StatusInternalServerError)

@@ -57,6 +57,7 @@
 //	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
 //	stopped_test.go      a node that is stopped under load, beside two that run
 //	outage_test.go       a PostgreSQL that stops under load
+//	cluster_test.go      database servers that are killed, and shards that move, under load
 //	failover_test.go     a standby that takes over and lacks the last commits
 //	upgrade_test.go      servers of the previous release that are replaced one by one under load
 //	durable_test.go      the number of disk syncs before a response
@@ -69,6 +70,7 @@
 //	proxies_test.go      the samples for nginx and Caddy in front of a server
 //	slowbase_test.go     webhooks while the database is away, slow, or has lost commits
 //	start_test.go        from start to ready
+//	idle_test.go         many workspaces in which nothing happens
 //	speed_test.go        the speed of sends and templates
 //	audience_test.go     tabs of the console that show what customers write
 //	feedspeed_test.go    the cost of the feed, streams and webhooks
@@ -277,7 +279,7 @@ func serve(t testing.TB, dir string, args ...string) *server {
 	return serveWith(t, nil, append([]string{"--data", dir}, args...)...)
 }
 
-var addressField = regexp.MustCompile(` address=(\S+)`)
+var addressField = regexp.MustCompile(` address=(\S+)\s`)
 
 // serveWith starts a server with the given environment.
 func serveWith(t testing.TB, env []string, args ...string) *server {
@@ -293,14 +295,16 @@ func serveProgram(t testing.TB, program string, env []string, args ...string) *s
 	return s
 }
 
-// address returns the URL in the first line of a server's log.
+// address returns the URL in a server's log.
 func (p *process) address(t testing.TB) string {
 	t.Helper()
-	waitFor(t, "the first line of the log", func() bool { return p.ended() || strings.Contains(p.stderr.String(), "\n") })
-	line, _, _ := strings.Cut(p.stderr.String(), "\n")
-	match := addressField.FindStringSubmatch(line)
+	var match []string
+	waitFor(t, "the address in the log", func() bool {
+		match = addressField.FindStringSubmatch(p.stderr.String())
+		return p.ended() || match != nil
+	})
 	if match == nil {
-		t.Fatalf("the first line of the log names no address: %s", p.stderr.String())
+		t.Fatalf("the log names no address: %s", p.stderr.String())
 	}
 	return "http://" + match[1]
 }

@@ -10,7 +10,7 @@ import (
 // that make them.
 type Deliveries interface {
 	// EnabledWebhooks lists the enabled webhooks of all workspaces.
-	EnabledWebhooks(ctx context.Context) ([]WebhookRef, error)
+	EnabledWebhooks(ctx context.Context) ([]EnabledWebhook, error)
 
 	// HoldLeases gives the tasks to a holder for some milliseconds of the database's
 	// clock, or extends the holder's leases. It returns the tasks that the holder now has,
@@ -21,6 +21,11 @@ type Deliveries interface {
 
 	// EndLease ends the holder's lease, so that another holder can take the task at once.
 	EndLease(ctx context.Context, ref LeaseRef, holder desk.ID) error
+
+	// DropLease ends the holder's lease and forgets the task, because nothing is left to do.
+	// It returns false and does nothing if the holder does not hold the task, or was called
+	// more often than calls says.
+	DropLease(ctx context.Context, ref LeaseRef, holder desk.ID, calls int64) (bool, error)
 
 	// Deliveries returns a page of the deliveries of a webhook that match the filter,
 	// newest first: up to limit deliveries that come after the given id in this order (nil:
@@ -51,6 +56,19 @@ type Deliveries interface {
 	// ForgetDeliveries returns how many it deleted.
 	ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (int, error)
 }
+
+// An EnabledWebhook is a webhook that gets events.
+type EnabledWebhook struct {
+	WebhookRef
+	Busy bool // there are events after its cursor, or its task has a lease, which may have ended
+}
+
+// WebhookTask names the task of delivering to a webhook. Whoever has done it drops the lease
+// (DropLease), so a task that has a lease may have something to do.
+func WebhookTask(webhook desk.ID) string { return WebhookTasks + webhook.String() }
+
+// WebhookTasks is how the names of these tasks begin.
+const WebhookTasks = "webhook "
 
 // A DeliveryHold has the values that must not have changed if a process is to store a
 // webhook's deliveries without reading them again.

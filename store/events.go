@@ -26,6 +26,12 @@ type Events interface {
 	// Heads returns the head of each of the workspaces. It leaves out deleted workspaces.
 	Heads(ctx context.Context, list []desk.ID) (map[desk.ID]Head, error)
 
+	// NewestEvents returns the number of the newest event of each workspace that may have new
+	// events since the mark, and the mark for the next call. The mark 0 asks for all
+	// workspaces. A workspace may be missing until a few seconds after the commit of an older
+	// release, or of a transaction that took long: ask for all from time to time.
+	NewestEvents(ctx context.Context, since Mark) (map[desk.ID]int64, Mark, error)
+
 	// WebhookStates returns the states of a workspace's webhooks.
 	WebhookStates(ctx context.Context, ws desk.ID) (map[desk.ID]desk.WebhookState, error)
 
@@ -33,6 +39,10 @@ type Events interface {
 	// expired. It returns how many it dropped.
 	DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (int, error)
 }
+
+// A Mark is a moment in the life of a database. Its value has a meaning only for the Store
+// that returned it.
+type Mark int64
 
 // A Head identifies the newest state of a workspace. It changes with every event and with
 // every change of the settings.

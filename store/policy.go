@@ -20,9 +20,9 @@ type Policy interface {
 	// if no job is due.
 	TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest time.Duration) (*desk.AutoReplyJob, error)
 
-	// Pools returns the workspaces that have a reply policy and in which open, unassigned
-	// conversations wait. It runs one statement for all workspaces.
-	Pools(ctx context.Context) ([]Pool, error)
+	// Pools returns those of the workspaces that have a reply policy and in which open,
+	// unassigned conversations wait; nil asks for all workspaces.
+	Pools(ctx context.Context, of []desk.ID) ([]Pool, error)
 }
 
 // A Pool is a workspace in which an unassigned conversation waits. Whatever may make

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
@@ -33,56 +33,67 @@ const (
 type Service struct {
 	store store.Store
 	now   func() desk.Time // the clock
-
-	// upTo has the last counted event of each workspace. So a workspace without new events
-	// costs no read or write.
-	mu   sync.Mutex
-	upTo map[desk.ID]int64
+	news  *feed.News       // a workspace without new events costs no read or write
 }
 
 // New builds a Service.
-func New(s store.Store, now func() desk.Time) *Service { return &Service{store: s, now: now} }
+func New(s store.Store, now func() desk.Time, news *feed.News) *Service {
+	return &Service{store: s, now: now, news: news}
+}
 
 // Count counts the new events of all workspaces by day. It reads them from the feed, so the
 // writes themselves do no extra work.
 func (a *Service) Count(ctx context.Context) error {
-	workspaces, err := a.store.Workspaces(ctx)
-	if err != nil {
-		return err
+	list, all := a.news.Take()
+	if all {
+		workspaces, err := a.store.Workspaces(ctx)
+		if err != nil {
+			a.news.Add(nil, true)
+			return err
+		}
+		list = make([]desk.ID, len(workspaces))
+		for i, w := range workspaces {
+			list[i] = w.ID
+		}
 	}
-	list := make([]desk.ID, len(workspaces))
-	for i, w := range workspaces {
-		list[i] = w.ID
+	if len(list) == 0 {
+		return nil
 	}
 	heads, err := a.store.Heads(ctx, list)
 	if err != nil {
+		a.news.Add(list, false)
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	upTo := make(map[desk.ID]int64, len(heads)) // a new map, without deleted workspaces
 	var failed []error
 	for ws, head := range heads {
-		upTo[ws] = a.upTo[ws]
-		if upTo[ws] == head.Event || ctx.Err() != nil {
-			continue
+		err := ctx.Err()
+		if err == nil {
+			err = a.count(ctx, ws, head.Event)
 		}
-		place, err := a.store.DailyPlace(ctx, ws)
-		done := err == nil && place.Seq == head.Event // another process has counted these events
-		if err == nil && !done {
-			if done, err = a.store.Lease(ctx, ws, "daily", leaseFor); done {
-				err = a.countDays(ctx, ws, place)
-			}
-		}
-		switch {
-		case err != nil && !desk.IsType(err, desk.NotFound):
+		if err != nil && !desk.IsType(err, desk.NotFound) {
+			a.news.Add([]desk.ID{ws}, false)
 			failed = append(failed, err)
-		case done:
-			upTo[ws] = head.Event
 		}
 	}
-	a.upTo = upTo
 	return errors.Join(failed...)
+}
+
+// count counts the events of a workspace up to the newest, unless another process does or
+// has done so.
+func (a *Service) count(ctx context.Context, ws desk.ID, newest int64) error {
+	place, err := a.store.DailyPlace(ctx, ws)
+	if err != nil || place.Seq == newest {
+		return err
+	}
+	ours, err := a.store.Lease(ctx, ws, "daily", leaseFor)
+	if err != nil {
+		return err
+	}
+	if !ours {
+		a.news.Add([]desk.ID{ws}, false) // the other process may end before it has counted
+		return nil
+	}
+	return a.countDays(ctx, ws, place)
 }
 
 // countDays counts the events of a workspace after a place, up to the newest.

@@ -16,6 +16,7 @@
 package deliver
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
 	"sync"
@@ -32,15 +33,31 @@ import (
 // The times of delivering.
 const (
 	// holdFor is how long a node keeps an endpoint if it does not extend its lease, in
-	// milliseconds. Every holdEvery, it extends its leases, and takes endpoints that no node
-	// serves. A try begins only if the lease lasts for holdLeast more.
+	// milliseconds. Every holdEvery, it extends its leases. A try begins only if the lease
+	// lasts for holdLeast more.
 	holdFor   = desk.Time(10_000)
 	holdEvery = 3 * time.Second
 	holdLeast = 2 * time.Second
 
-	// holdPause is the least time before the leases are extended again because a webhook has
-	// changed. A tenant may change its webhooks all the time.
+	// A node looks at all webhooks when it starts, and after one has changed, but at most once
+	// in holdPause: a tenant may change its webhooks all the time. While there are events, or
+	// another node serves a busy endpoint, it looks once in lookEvery, because that node may
+	// die; otherwise once in idleEvery. Between these looks it takes endpoints whose
+	// workspaces have news, at most once in newsPause.
 	holdPause = 500 * time.Millisecond
+	newsPause = 20 * time.Millisecond
+	lookEvery = 6 * time.Second
+	idleEvery = 30 * time.Second
+
+	// A node leaves an endpoint for which nothing has happened for restAfter: most webhooks of
+	// a large installation rest most of the time, and a lease costs a write every holdEvery.
+	// maxRests is how many leases are dropped at a time.
+	restAfter = 30 * time.Second
+	maxRests  = 4
+
+	// maxLoads is how many endpoints read their state at a time. After a start there may be
+	// thousands, and requests need the database, too.
+	maxLoads = 8
 
 	// freshFor is how old the data of a try may be when the try begins. No try with a person's
 	// data begins more than a second after the person's deletion (contract-events §4).
@@ -95,6 +112,7 @@ type Deps struct {
 	Event        func(*feed.Page, *desk.FeedEvent) []byte // renders an event
 	Rules        desk.DeliveryRules                       // zero: the default
 	WebhookRules desk.WebhookRules
+	RestAfter    time.Duration // zero: the default
 }
 
 // A Service delivers events to webhooks. It also has the methods by which callers read and
@@ -103,7 +121,10 @@ type Service struct {
 	Deps
 	holder    desk.ID // this process
 	posts     chan struct{}
+	rests     chan struct{} // has an element for each lease that is being dropped
+	loads     chan struct{} // has an element for each endpoint that reads its state
 	noted     chan struct{} // has an element if an endpoint may have been added
+	news      *feed.News
 	mu        sync.Mutex
 	endpoints map[store.WebhookRef]*endpoint
 	requests  map[store.WebhookRef]*requests
@@ -113,9 +134,10 @@ type Service struct {
 // New builds a Service.
 func New(d Deps) *Service {
 	a := &Service{
-		Deps: d, posts: make(chan struct{}, maxPosts), noted: make(chan struct{}, 1),
+		Deps: d, posts: make(chan struct{}, maxPosts), rests: make(chan struct{}, maxRests), loads: make(chan struct{}, maxLoads), noted: make(chan struct{}, 1), news: d.Feed.News(),
 		endpoints: map[store.WebhookRef]*endpoint{}, requests: map[store.WebhookRef]*requests{}, results: map[string]int64{"": 0},
 	}
+	a.RestAfter = cmp.Or(a.RestAfter, restAfter)
 	if a.Rules.Schedule == nil {
 		a.Rules = desk.DefaultDeliveryRules()
 	}
@@ -144,7 +166,7 @@ func (a *Service) Tries() map[string]int64 {
 	return maps.Clone(a.results)
 }
 
-func taskOf(webhook desk.ID) string { return "webhook " + webhook.String() }
+func taskOf(webhook desk.ID) string { return store.WebhookTask(webhook) }
 
 // taskRef identifies the task of serving a webhook.
 func taskRef(ref store.WebhookRef) store.LeaseRef {

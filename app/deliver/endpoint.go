@@ -27,6 +27,8 @@ type endpoint struct {
 	oldest  atomic.Int64 // time of the oldest event that is not delivered; 0: none
 	stop    sync.Once
 	stopped chan struct{}
+	rests   atomic.Bool // nothing is left to do, so the lease is to be dropped
+	leaves  atomic.Bool // the lease is being ended or dropped
 
 	// Only the loop uses the fields below. state and pending are as in the store, plus the
 	// results that are not stored yet.
@@ -113,6 +115,9 @@ func (e *endpoint) serve(ctx context.Context) {
 			failed = 0
 		}
 		e.tellOldest()
+		if failed == 0 && stopped != nil && e.idleFor() >= a.RestAfter {
+			e.rest()
+		}
 		if failed > 0 {
 			timer.Reset(idleStep << min(failed-1, 2)) // until then no step runs, even if the loop is woken
 		} else {
@@ -142,14 +147,63 @@ func (e *endpoint) serve(ctx context.Context) {
 		}
 	}
 	a.Feed.Unwatch(e.ref.Workspace, e.woken)
-	if err := a.Store.EndLease(ctx, taskRef(e.ref), a.holder); err != nil {
+	if err := e.leave(ctx); err != nil {
 		a.Log.WarnContext(ctx, "a lease was not ended; it ends by itself", "workspace_id", e.ref.Workspace, "webhook_id", e.ref.ID, "err", err)
 	}
 	a.mu.Lock()
 	delete(a.endpoints, e.ref)
 	a.leaveRequests(e.ref)
 	a.mu.Unlock()
-	a.Note()
+	if e.rests.Load() {
+		steps.Wake(a.news.Woken) // there may be news meanwhile
+	} else {
+		a.Note()
+	}
+}
+
+// leave gives the lease back.
+func (e *endpoint) leave(ctx context.Context) error {
+	e.leaves.Store(true)
+	if e.rests.Load() {
+		defer func() { <-e.service.rests }()
+	}
+	return e.release(ctx, e.calls)
+}
+
+// release drops the lease if the endpoint rests, or else ends it.
+func (e *endpoint) release(ctx context.Context, calls int64) error {
+	a, ref := e.service, taskRef(e.ref)
+	if e.rests.Load() {
+		if dropped, err := a.Store.DropLease(ctx, ref, a.holder, calls); err != nil || dropped {
+			return err
+		}
+		e.rests.Store(false) // somebody has called: there is something to do
+	}
+	return a.Store.EndLease(ctx, ref, a.holder)
+}
+
+// idleFor returns for how long there has been nothing to do; 0 if there is something.
+func (e *endpoint) idleFor() time.Duration {
+	if e.webhook == nil || len(e.pending) > 0 || e.inFlight > 0 || !e.since.IsZero() || len(e.queue) > 0 || e.more || e.news ||
+		e.stored != e.state.Cursor || e.called.Load() != e.calls || e.disable.reason != "" || e.quitting() {
+		return 0
+	}
+	return time.Since(e.readAt)
+}
+
+// rest leaves the endpoint, unless enough others are being left.
+func (e *endpoint) rest() {
+	a := e.service
+	select {
+	case a.rests <- struct{}{}:
+	default:
+		return
+	}
+	e.rests.Store(true)
+	e.quit()
+	if len(e.woken) > 0 { // Run may have taken this news already, and left it to this endpoint
+		a.news.Add([]desk.ID{e.ref.Workspace}, false)
+	}
 }
 
 // tellNews records that there may be new events.
@@ -235,6 +289,9 @@ func (e *endpoint) patience() time.Duration {
 	case e.stored != e.state.Cursor && e.since.IsZero():
 		wait = cursorEvery - time.Since(e.cursorAt)
 	}
+	if idle := e.idleFor(); idle > 0 {
+		wait = min(wait, max(e.service.RestAfter-idle, e.service.RestAfter/10)) // later, if enough others are being left
+	}
 	if e.news && e.wantsMore(now) && !e.blocked() {
 		wait = min(wait, deliveredPause-time.Since(e.readAt))
 	}
@@ -248,6 +305,8 @@ func (e *endpoint) patience() time.Duration {
 // under way are kept.
 func (e *endpoint) load(ctx context.Context) error {
 	a, ws, id := e.service, e.ref.Workspace, e.ref.ID
+	a.loads <- struct{}{}
+	defer func() { <-a.loads }()
 	calls := e.called.Load()
 	s, err := a.Store.Settings(ctx, ws)
 	if err != nil {

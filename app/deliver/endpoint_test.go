@@ -83,7 +83,7 @@ type hooklessStore struct {
 	asked atomic.Int64
 }
 
-func (s *hooklessStore) EnabledWebhooks(context.Context) ([]store.WebhookRef, error) {
+func (s *hooklessStore) EnabledWebhooks(context.Context) ([]store.EnabledWebhook, error) {
 	s.asked.Add(1)
 	return nil, s.err
 }
@@ -105,7 +105,7 @@ func TestRun_noted(t *testing.T) {
 func testRunNoted(t *testing.T, err error, most int64) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &hooklessStore{err: err}
-		a := New(Deps{Store: s, NewID: func() desk.ID { return desk.ID{1} }, Log: slog.New(slog.DiscardHandler), Drained: make(chan struct{})})
+		a := New(Deps{Store: s, Feed: feed.New(feed.Deps{Store: s}), NewID: func() desk.ID { return desk.ID{1} }, Log: slog.New(slog.DiscardHandler), Drained: make(chan struct{})})
 		ctx, stop := context.WithCancel(t.Context())
 		var loop sync.WaitGroup
 		loop.Go(func() { a.Run(ctx) })

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,27 +20,34 @@ func (a *Service) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var serving sync.WaitGroup
+	h := holding{service: a, begin: func(e *endpoint) { serving.Go(func() { e.serve(ctx) }) }}
 	ended := make(chan struct{})
 	drained, done := a.Drained, ctx.Done()
-	var noted <-chan struct{}   // nil until holdPause has passed
-	var rested <-chan time.Time // nil after a failure: then only tick starts the next look
-	for look := true; done != nil || ended != nil; {
-		if look {
-			err := a.holdEndpoints(ctx, func(e *endpoint) { serving.Go(func() { e.serve(ctx) }) })
+	var noted, news <-chan struct{}              // nil until a pause has passed
+	var notedRested, newsRested <-chan time.Time // nil after a failure: then only tick starts the next look
+	for look := h.all; done != nil || ended != nil; {
+		if look != nil {
+			err := look(ctx)
 			if err != nil && ctx.Err() == nil {
 				a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "hold webhooks", "err", err)
 			}
-			noted, rested = nil, nil
+			noted, notedRested, news, newsRested = nil, nil, nil, nil
 			if err == nil {
-				rested = time.After(holdPause)
+				notedRested, newsRested = time.After(max(0, holdPause-time.Since(h.lookedAt))), time.After(newsPause)
 			}
 		}
-		look = true
+		look = nil
 		select {
 		case <-tick.C:
-		case <-rested:
-			noted, rested, look = a.noted, nil, false
+			look = h.again
+		case <-notedRested:
+			noted, notedRested = a.noted, nil
+		case <-newsRested:
+			news, newsRested = a.news.Woken, nil
 		case <-noted:
+			look = h.all
+		case <-news:
+			look = h.news
 		case <-drained:
 			drained = nil
 			stop()
@@ -55,53 +63,164 @@ func (a *Service) Run(ctx context.Context) {
 	}
 }
 
-// holdEndpoints extends the leases of the endpoints that this process serves, and, until
-// ctx ends, takes those that nobody serves.
-func (a *Service) holdEndpoints(ctx context.Context, begin func(*endpoint)) error {
-	stopping := ctx.Err() != nil
-	ctx = context.WithoutCancel(ctx)
-	enabled := map[store.WebhookRef]bool{}
-	if !stopping {
-		list, err := a.Store.EnabledWebhooks(ctx)
-		if err != nil {
-			return err
-		}
-		for _, ref := range list {
-			enabled[ref] = true
-		}
+// A holding decides which endpoints this process serves. Only Run uses it.
+type holding struct {
+	service  *Service
+	begin    func(*endpoint)
+	enabled  map[desk.ID][]desk.ID     // the enabled webhooks of each workspace
+	fresh    map[desk.ID]bool          // workspaces with news for which no endpoint was taken yet
+	refused  map[store.WebhookRef]bool // endpoints that another process serves
+	lookedAt time.Time                 // when all webhooks were last read
+	eventful bool                      // there was news since
+}
+
+// again extends the leases of the endpoints that this process serves. If it is time, it looks
+// at all webhooks.
+func (h *holding) again(ctx context.Context) error {
+	pause := idleEvery
+	if h.eventful || len(h.refused) > 0 {
+		pause = lookEvery
 	}
-	var leases []store.LeaseRef
-	for ref := range enabled {
-		leases = append(leases, taskRef(ref))
+	if ctx.Err() == nil && time.Since(h.lookedAt) >= pause {
+		return h.all(ctx)
 	}
+	if err := h.hold(ctx, nil, true); err != nil {
+		return err
+	}
+	return h.news(ctx)
+}
+
+// all reads all webhooks. It takes the busy endpoints that nobody serves, leaves those of
+// webhooks that are no longer enabled, and extends the leases of the others.
+func (h *holding) all(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return h.hold(ctx, nil, true)
+	}
+	fresh, anywhere := h.service.news.Take()
+	list, err := h.service.Store.EnabledWebhooks(context.WithoutCancel(ctx))
+	if err != nil {
+		h.service.news.Add(fresh, anywhere)
+		return err
+	}
+	h.enabled, h.fresh, h.refused = map[desk.ID][]desk.ID{}, map[desk.ID]bool{}, map[store.WebhookRef]bool{}
+	busy := make(map[store.WebhookRef]bool, len(list))
+	for _, w := range list {
+		h.enabled[w.Workspace] = append(h.enabled[w.Workspace], w.ID)
+		busy[w.WebhookRef] = w.Busy
+	}
+	var wanted []store.WebhookRef
+	a := h.service
 	a.mu.Lock()
 	for ref, e := range a.endpoints {
-		if !enabled[ref] {
-			leases = append(leases, taskRef(ref))
-			if !stopping {
-				e.quit() // it was disabled or removed
-			}
+		if _, enabled := busy[ref]; !enabled {
+			e.quit() // it was disabled or removed
+		}
+	}
+	for ref, is := range busy {
+		switch e := a.endpoints[ref]; {
+		case e == nil && is:
+			wanted = append(wanted, ref)
+		case e != nil && e.quitting():
+			h.fresh[ref.Workspace] = true // it is to be taken again
 		}
 	}
 	a.mu.Unlock()
-	if leases == nil {
+	h.lookedAt, h.eventful = time.Now(), false
+	return h.hold(ctx, wanted, true)
+}
+
+// news takes the endpoints of workspaces with news.
+func (h *holding) news(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	a := h.service
+	list, anywhere := a.news.Take()
+	if anywhere {
+		a.news.Add(list, false)
+		return h.all(ctx)
+	}
+	for _, ws := range list {
+		h.eventful = true
+		if len(h.enabled[ws]) > 0 {
+			h.fresh[ws] = true
+		}
+	}
+	var wanted []store.WebhookRef
+	a.mu.Lock()
+	for ws := range h.fresh {
+		waits := false
+		for _, id := range h.enabled[ws] {
+			ref := store.WebhookRef{Workspace: ws, ID: id}
+			switch e := a.endpoints[ref]; {
+			case e != nil && e.quitting():
+				waits = true // serve wakes this loop when it has ended
+			case e == nil && !h.refused[ref]:
+				wanted, waits = append(wanted, ref), true
+			}
+		}
+		if !waits {
+			delete(h.fresh, ws)
+		}
+	}
+	a.mu.Unlock()
+	if len(wanted) == 0 {
+		return nil
+	}
+	if err := h.hold(ctx, wanted, false); err != nil {
+		return err
+	}
+	for _, ref := range wanted {
+		delete(h.fresh, ref.Workspace)
+	}
+	return nil
+}
+
+// hold takes the wanted endpoints, unless another process serves them, and may extend the
+// leases of those that this process serves.
+func (h *holding) hold(ctx context.Context, wanted []store.WebhookRef, extend bool) error {
+	a := h.service
+	leases := make([]store.LeaseRef, len(wanted))
+	for i, ref := range wanted {
+		leases[i] = taskRef(ref)
+	}
+	var served []*endpoint
+	if extend {
+		a.mu.Lock()
+		for ref, e := range a.endpoints {
+			if !e.leaves.Load() {
+				served, leases = append(served, e), append(leases, taskRef(ref))
+			}
+		}
+		a.mu.Unlock()
+	}
+	if len(leases) == 0 {
 		return nil
 	}
 	before := a.Uptime()
+	ctx = context.WithoutCancel(ctx)
 	held, err := a.Store.HoldLeases(ctx, leases, a.holder, holdFor) // also with an error, held has what was held
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for ref := range enabled {
-		calls, ours := held[taskRef(ref)]
-		if e := a.endpoints[ref]; e == nil && ours {
-			e = &endpoint{service: a, ref: ref, woken: make(chan struct{}, 1), places: a.useRequests(ref).places, results: make(chan *outcome, desk.MaxInFlight), stopped: make(chan struct{})}
-			e.extend(before, calls)
-			a.endpoints[ref] = e
-			begin(e)
+	for _, e := range served {
+		if calls, ours := held[taskRef(e.ref)]; ours && e.leaves.Load() { // this may have given back a lease that was just ended
+			err = errors.Join(err, e.release(ctx, calls))
 		}
 	}
-	for ref, e := range a.endpoints {
-		if calls, ours := held[taskRef(ref)]; ours {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, ref := range wanted {
+		calls, ours := held[taskRef(ref)]
+		switch {
+		case ours && a.endpoints[ref] == nil:
+			e := &endpoint{service: a, ref: ref, woken: make(chan struct{}, 1), places: a.useRequests(ref).places, results: make(chan *outcome, desk.MaxInFlight), stopped: make(chan struct{})}
+			e.extend(before, calls)
+			a.endpoints[ref] = e
+			h.begin(e)
+		case !ours && err == nil:
+			h.refused[ref] = true
+		}
+	}
+	for _, e := range served {
+		if calls, ours := held[taskRef(e.ref)]; ours {
 			e.extend(before, calls)
 		} else if err == nil {
 			e.quit()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/app/feed"
 	"parley/app/vault"
 	"parley/desk"
 )
@@ -14,7 +15,7 @@ import (
 func TestWebhookSecrets_are_bound(t *testing.T) {
 	t.Parallel()
 	with := func(key byte) *Service {
-		return New(Deps{Vault: vault.New(bytes.Repeat([]byte{key}, 32), func(b []byte) { b[0] = key })})
+		return New(Deps{Feed: feed.New(feed.Deps{}), Vault: vault.New(bytes.Repeat([]byte{key}, 32), func(b []byte) { b[0] = key })})
 	}
 	a, ws := with(7), desk.ID{1}
 	own := desk.Webhook{ID: desk.ID{2}}

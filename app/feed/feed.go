@@ -9,6 +9,7 @@
 //	feed.go       the Service; waking followers; expiry
 //	waking.go     the Store that counts events and wakes followers
 //	followers.go  the followers that wait for events, and their limits
+//	news.go       which workspaces have new events
 package feed
 
 import (
@@ -41,15 +42,26 @@ type Deps struct {
 type Service struct {
 	Deps
 	followers followers
+	news      news
 	stored    eventCounts
 }
 
 // New builds a Service.
 func New(d Deps) *Service {
 	a := &Service{Deps: d, stored: newEventCounts()}
-	a.Store = wakingStore{d.Store, &a.followers, a.stored, d.WebhookChanged}
+	a.Store = wakingStore{d.Store, a.wake, a.stored, d.WebhookChanged}
 	return a
 }
+
+// wake tells followers and readers of news that a workspace may have new events. The
+// followers come first: Deliver leaves news to an endpoint that follows the workspace.
+func (a *Service) wake(ws desk.ID) {
+	a.followers.wake(ws)
+	a.news.tell([]desk.ID{ws}, false)
+}
+
+// News returns a News for a new reader. At first, all workspaces have news.
+func (a *Service) News() *News { return a.news.reader() }
 
 // Stored is how many events of each type this process has stored.
 func (a *Service) Stored() map[desk.EventType]int64 {
@@ -74,9 +86,14 @@ func (a *Service) Watch(ws desk.ID, woken chan struct{}) { _ = a.followers.add(w
 // Unwatch removes a follower that Watch has added.
 func (a *Service) Unwatch(ws desk.ID, woken chan struct{}) { a.followers.remove(ws, desk.ID{}, woken) }
 
-// Look wakes the followers of workspaces in which another process has stored something. If
-// the database can't be read, it wakes all streams, so that their next read fails.
+// Look wakes the followers of workspaces in which another process has stored something, and
+// tells the readers of news. If the database can't be read, it wakes all streams, so that
+// their next read fails.
 func (a *Service) Look(ctx context.Context) error {
+	return errors.Join(a.lookAtFollowed(ctx), a.news.look(ctx, a.Store, a.followers.wake))
+}
+
+func (a *Service) lookAtFollowed(ctx context.Context) error {
 	list := a.followers.workspaces()
 	if len(list) == 0 {
 		return nil

@@ -13,9 +13,9 @@ import (
 // the events that were stored.
 type wakingStore struct {
 	store.Store
-	followers *followers
-	stored    eventCounts
-	webhook   func() // called after a webhook may have changed
+	wake    func(ws desk.ID) // called after each commit
+	stored  eventCounts
+	webhook func() // called after a webhook may have changed
 }
 
 // eventCounts are numbers of stored events, by type. The map itself never changes.
@@ -39,7 +39,7 @@ func (s wakingStore) committed(ws desk.ID, events []desk.Event, err error) {
 		}
 	}
 	if err == nil || errors.Is(err, store.ErrCommitLost) { // after a lost commit, the events may be stored
-		s.followers.wake(ws)
+		s.wake(ws)
 	}
 }
 
@@ -76,7 +76,7 @@ func (s wakingStore) UpdateSettings(ctx context.Context, ws desk.ID, decide func
 }
 
 func (s wakingStore) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(string) error) error {
-	defer s.followers.wake(ws)
+	defer s.wake(ws)
 	return s.Store.DeleteWorkspace(ctx, ws, check)
 }
 

@@ -29,8 +29,10 @@ const (
 	// These two queries leave the planner only the index of the pool (see contactsQuery).
 	poolQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND channel_id >= $2 AND channel_id <= $2 AND` + waitsInPool + `
 		ORDER BY channel_id, waiting_since, created_at, id LIMIT $3 FOR UPDATE`
-	poolsQuery = `SELECT p.workspace_id, w.settings_version, coalesce(e.seq, 0) FROM (SELECT DISTINCT workspace_id FROM policies) p
-		JOIN workspaces w ON w.id = p.workspace_id AND NOT w.deleted LEFT JOIN event_counters e ON e.workspace_id = p.workspace_id CROSS JOIN LATERAL
+	poolsQuery   = poolsFrom + `FROM policies) p ` + waitingPools
+	poolsOfQuery = poolsFrom + `FROM policies WHERE workspace_id = ANY ($1)) p ` + waitingPools
+	poolsFrom    = `SELECT p.workspace_id, w.settings_version, coalesce(e.seq, 0) FROM (SELECT DISTINCT workspace_id `
+	waitingPools = `JOIN workspaces w ON w.id = p.workspace_id AND NOT w.deleted LEFT JOIN event_counters e ON e.workspace_id = p.workspace_id CROSS JOIN LATERAL
 		(SELECT 1 FROM conversations v WHERE v.workspace_id = p.workspace_id AND` + waitsInPool + ` ORDER BY workspace_id, channel_id, waiting_since, created_at, id LIMIT 1) v`
 
 	autoReplyColumns    = `contact_id, message_id, channel_id, conversation_id, kind, text, decided_at, due_at, tries`
@@ -131,12 +133,20 @@ func (s *Store) TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest ti
 }
 
 // Pools returns the workspaces with a policy in which an unassigned conversation waits.
-func (s *Store) Pools(ctx context.Context) (list []store.Pool, err error) {
+func (s *Store) Pools(ctx context.Context, of []desk.ID) (list []store.Pool, err error) {
+	query, args := poolsQuery, []any(nil)
+	if of != nil {
+		ids := make([]uuid, len(of))
+		for i, ws := range of {
+			ids[i] = uuid(ws)
+		}
+		query, args = poolsOfQuery, []any{ids}
+	}
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "pools", func(row pgx.Row) (v store.Pool, err error) {
 			err = row.Scan(into(&v.Workspace), &v.Settings, &v.Event)
 			return v, err
-		}, poolsQuery)
+		}, query, args...)
 		return err
 	})
 	return list, err

@@ -20,12 +20,17 @@ import (
 )
 
 // EnabledWebhooks lists the enabled webhooks of all workspaces.
-func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.WebhookRef, err error) {
+func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.EnabledWebhook, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "enabled webhooks", func(row pgx.Row) (ref store.WebhookRef, err error) {
-			return ref, row.Scan(into(&ref.Workspace), into(&ref.ID))
-		}, `SELECT h.workspace_id, h.id FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
-			WHERE h.enabled AND NOT w.deleted ORDER BY h.workspace_id, h.id`)
+		list, err = all(p, "enabled webhooks", func(row pgx.Row) (w store.EnabledWebhook, err error) {
+			err = row.Scan(into(&w.Workspace), into(&w.ID), &w.Busy)
+			return w, err
+		}, `SELECT h.workspace_id, h.id, l.task IS NOT NULL OR coalesce(s.seq < e.seq, true) FROM webhooks h
+			JOIN workspaces w ON w.id = h.workspace_id AND NOT w.deleted
+			LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id
+			LEFT JOIN event_counters e ON e.workspace_id = h.workspace_id
+			LEFT JOIN leases l ON l.workspace_id = h.workspace_id AND l.task = $1 || h.id::text
+			WHERE h.enabled`, store.WebhookTasks)
 		return err
 	})
 	return list, err
@@ -138,6 +143,13 @@ func (s *Store) EndLease(ctx context.Context, ref store.LeaseRef, holder desk.ID
 	_, err := s.exec(ctx, "end lease", `UPDATE leases SET until = 0, holder = NULL WHERE workspace_id = $1 AND task = $2 AND holder = $3`,
 		uuid(ref.Workspace), ref.Task, uuid(holder))
 	return err
+}
+
+// DropLease ends the holder's lease and forgets the task, unless the holder was called.
+func (s *Store) DropLease(ctx context.Context, ref store.LeaseRef, holder desk.ID, calls int64) (bool, error) {
+	tag, err := s.exec(ctx, "drop lease", `DELETE FROM leases WHERE workspace_id = $1 AND task = $2 AND holder = $3 AND calls = $4`,
+		uuid(ref.Workspace), ref.Task, uuid(holder), calls)
+	return err == nil && tag.RowsAffected() == 1, err
 }
 
 const deliveryColumns = `id, seq, tag, type, contact_id, status, created_at, due_at, tried_at, steps, settled_at, attempts`

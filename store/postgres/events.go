@@ -15,8 +15,8 @@ import (
 // The first statement locks the workspace's counter, so the second one reads what the
 // first one has stored.
 const (
-	countEvents = `INSERT INTO event_counters (workspace_id, seq) VALUES ($1, $2)
-	ON CONFLICT (workspace_id) DO UPDATE SET seq = event_counters.seq + excluded.seq`
+	countEvents = `INSERT INTO event_counters (workspace_id, seq, counted_at) VALUES ($1, $2, ` + statementNow + `)
+	ON CONFLICT (workspace_id) DO UPDATE SET seq = event_counters.seq + excluded.seq, counted_at = excluded.counted_at`
 	insertEvents = `INSERT INTO events (workspace_id, seq, ` + eventColumns + `)
 	SELECT c.workspace_id, c.seq - cardinality($2::bigint[]) + u.n, ` + eventColumns + `
 	FROM event_counters c CROSS JOIN unnest($2::bigint[], $3::text[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::uuid[], $10::uuid[], $11::bigint[])
@@ -124,6 +124,28 @@ func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]st
 		return p.send("heads")
 	})
 	return heads, err
+}
+
+// A transaction that has counted its events commits soon. markMargin is longer than that,
+// and than the difference between the clocks of several database servers, in milliseconds.
+const markMargin = 5_000
+
+// NewestEvents returns the number of the newest event of each workspace that has counted
+// events since the mark. The mark is a time of the database's clock.
+func (s *Store) NewestEvents(ctx context.Context, since store.Mark) (newest map[desk.ID]int64, mark store.Mark, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		newest = map[desk.ID]int64{}
+		p.each(func(row pgx.Row) error { return row.Scan((*int64)(&mark)) }, `SELECT `+databaseNow)
+		p.each(func(row pgx.Row) error {
+			var ws desk.ID
+			var seq int64
+			err := row.Scan(into(&ws), &seq)
+			newest[ws] = seq
+			return err
+		}, `SELECT workspace_id, seq FROM event_counters WHERE counted_at >= $1`, max(0, int64(since)-markMargin))
+		return p.send("newest events")
+	})
+	return newest, mark, err
 }
 
 // DropEvents drops the oldest events from the feed, up to limit.

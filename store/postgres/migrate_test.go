@@ -50,6 +50,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00029_room.sql":          "d2efcbd7febe66f743984850c9608c2e4626ebe74f41a3ebe6e6872f0737d5c6",
 		"00030_channel_names.sql": "f79c127ed553c4b5dfcc55aa691b18e74cb3a55e75b514b95ccfc986e5b03142",
 		"00031_shard_clock.sql":   "645d0e0118b4b3e6e3460a540c71e30410efe457b77f86a574b0eda62f1bc612",
+		"00032_counted_at.sql":    "683e23b6cb8c709f871c4a205099c454f0b254d5e0773aad51ec9373e0fe2d3d",
 	})
 }
 

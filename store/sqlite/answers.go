@@ -16,9 +16,12 @@ const (
 	SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1 FROM turns WHERE workspace_id = ?1 AND channel_id = ?2`
 	poolQuery = `SELECT ` + conversationColumns + ` FROM conversations INDEXED BY conversations_pool WHERE workspace_id = ?1 AND channel_id = ?2
 	AND assigned_member_id IS NULL AND status = 'open' AND waiting_since > 0 ORDER BY waiting_since, created_at, id LIMIT +?3`
-	poolsQuery = `SELECT p.workspace_id, w.settings_version, coalesce((SELECT seq FROM events e WHERE e.workspace_id = p.workspace_id ORDER BY seq DESC LIMIT 1),
+	poolsQuery  = poolsFrom + `policies) p ` + waitingPools
+	poolOfQuery = poolsFrom + `policies WHERE workspace_id = ?) p ` + waitingPools
+	poolsFrom   = `SELECT p.workspace_id, w.settings_version, coalesce((SELECT seq FROM events e WHERE e.workspace_id = p.workspace_id ORDER BY seq DESC LIMIT 1),
 	(SELECT seq FROM event_floors f WHERE f.workspace_id = p.workspace_id), 0)
-	FROM (SELECT DISTINCT workspace_id FROM policies) p CROSS JOIN workspaces w ON w.id = p.workspace_id AND NOT w.deleted
+	FROM (SELECT DISTINCT workspace_id FROM `
+	waitingPools = `CROSS JOIN workspaces w ON w.id = p.workspace_id AND NOT w.deleted
 	WHERE EXISTS (SELECT 1 FROM conversations v INDEXED BY conversations_pool
 	WHERE v.workspace_id = p.workspace_id AND v.assigned_member_id IS NULL AND v.status = 'open' AND v.waiting_since > 0)`
 
@@ -110,12 +113,23 @@ func (s *Store) TakeAutoReply(_ context.Context, ws desk.ID, lease, longest time
 }
 
 // Pools returns the workspaces with a policy in which an unassigned conversation waits.
-func (s *Store) Pools(ctx context.Context) (list []store.Pool, err error) {
-	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("pools", c.stmt(poolsQuery), func(s *stmt) store.Pool {
-			return store.Pool{Workspace: s.readID(), Settings: s.readInt(), Event: s.readInt()}
-		})
-		return err
+func (s *Store) Pools(ctx context.Context, of []desk.ID) (list []store.Pool, err error) {
+	pool := func(s *stmt) store.Pool {
+		return store.Pool{Workspace: s.readID(), Settings: s.readInt(), Event: s.readInt()}
+	}
+	err = s.read(ctx, pointRead+int64(len(of)), func(c conn) error {
+		if of == nil {
+			list, err = all("pools", c.stmt(poolsQuery), pool)
+			return err
+		}
+		for _, ws := range of {
+			found, err := all("pool", c.stmt(poolOfQuery).id(ws), pool)
+			if err != nil {
+				return err
+			}
+			list = append(list, found...)
+		}
+		return nil
 	})
 	return list, err
 }

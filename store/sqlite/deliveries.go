@@ -8,16 +8,35 @@ import (
 )
 
 // EnabledWebhooks lists the enabled webhooks of all workspaces.
-func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.WebhookRef, err error) {
+func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.EnabledWebhook, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = all("enabled webhooks", c.stmt(`SELECT h.workspace_id, h.id FROM webhooks h JOIN workspaces w ON w.id = h.workspace_id
-			WHERE h.enabled AND NOT w.deleted ORDER BY h.workspace_id, h.id`), func(s *stmt) store.WebhookRef {
-			return store.WebhookRef{Workspace: s.readID(), ID: s.readID()}
+		tasks, err := all("leases of webhooks", c.stmt(`SELECT workspace_id, task FROM leases WHERE task LIKE ? || '%'`).text(store.WebhookTasks), func(s *stmt) store.LeaseRef {
+			return store.LeaseRef{Workspace: s.readID(), Task: s.readText()}
 		})
+		if err != nil {
+			return err
+		}
+		leased := make(map[store.LeaseRef]bool, len(tasks))
+		for _, ref := range tasks {
+			leased[ref] = true
+		}
+		list, err = all("enabled webhooks", c.stmt(enabledWebhooksQuery), func(s *stmt) store.EnabledWebhook {
+			w := store.EnabledWebhook{WebhookRef: store.WebhookRef{Workspace: s.readID(), ID: s.readID()}}
+			w.Busy = s.readInt() != 0 || leased[store.LeaseRef{Workspace: w.Workspace, Task: store.WebhookTask(w.ID)}]
+			return w
+		})
+		s.touched.Add(int64(len(list)))
 		return err
 	})
 	return list, err
 }
+
+// enabledWebhooksQuery also selects whether there are events after the cursor.
+const enabledWebhooksQuery = `SELECT h.workspace_id, h.id,
+	coalesce((SELECT seq FROM webhook_states s WHERE s.workspace_id = h.workspace_id AND s.webhook_id = h.id), -1) <
+	coalesce((SELECT seq FROM events e WHERE e.workspace_id = h.workspace_id ORDER BY seq DESC LIMIT 1),
+	(SELECT seq FROM event_floors f WHERE f.workspace_id = h.workspace_id), 0)
+	FROM webhooks h CROSS JOIN workspaces w ON w.id = h.workspace_id AND NOT w.deleted WHERE h.enabled`
 
 const holdLeaseQuery = `INSERT INTO leases (workspace_id, task, until, holder) VALUES (?1, ?2, ?3, ?5)
 	ON CONFLICT DO UPDATE SET until = excluded.until, calls = leases.calls + (leases.holder IS NOT excluded.holder), holder = excluded.holder
@@ -51,6 +70,17 @@ func (s *Store) EndLease(_ context.Context, ref store.LeaseRef, holder desk.ID) 
 		return failed("end lease", c.stmt(`UPDATE leases SET until = 0, holder = NULL WHERE workspace_id = ? AND task = ? AND holder = ?`).
 			id(ref.Workspace).text(ref.Task).id(holder).run())
 	})
+}
+
+// DropLease ends the holder's lease and forgets the task, unless the holder was called.
+func (s *Store) DropLease(_ context.Context, ref store.LeaseRef, holder desk.ID, calls int64) (dropped bool, err error) {
+	err = s.write(func(c conn) error {
+		row := c.stmt(`DELETE FROM leases WHERE workspace_id = ? AND task = ? AND holder = ? AND calls = ? RETURNING 1`).
+			id(ref.Workspace).text(ref.Task).id(holder).int(calls)
+		dropped = row.next()
+		return failed("drop lease", row.done())
+	})
+	return dropped && err == nil, err
 }
 
 const deliveryColumns = `id, seq, tag, type, contact_id, status, created_at, due_at, tried_at, steps, settled_at, attempts`

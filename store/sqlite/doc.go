@@ -5,6 +5,7 @@
 //	migrate.go        the schema, in migrations/
 //	write.go          the one way to write: concurrent changes share a commit
 //	turn.go           letting another process write between two commits
+//	watcher.go        whether others have changed the file
 //	checkpoint.go     moving the write-ahead log into the database
 //	scrub.go          clearing deleted people's data from the unused part of pages
 //	contacts.go       contacts and identities

@@ -258,6 +258,30 @@ func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]st
 	return heads, err
 }
 
+// newestEventsQuery is newestEventQuery for all workspaces.
+const newestEventsQuery = `SELECT w.id, coalesce((SELECT seq FROM events e WHERE e.workspace_id = w.id ORDER BY seq DESC LIMIT 1),
+	(SELECT seq FROM event_floors f WHERE f.workspace_id = w.id), 0) FROM workspaces w WHERE NOT w.deleted`
+
+// NewestEvents returns the number of the newest event of each workspace, or nothing if
+// nobody has written to the file since the mark. The mark is SQLite's counter of changes
+// that other connections have made, here of a connection that makes none.
+func (s *Store) NewestEvents(ctx context.Context, since store.Mark) (newest map[desk.ID]int64, mark store.Mark, err error) {
+	version, err := s.watcher.version()
+	if err != nil || store.Mark(version) == since {
+		return nil, since, err
+	}
+	newest = map[desk.ID]int64{}
+	err = s.read(ctx, pointRead, func(c conn) error {
+		row := c.stmt(newestEventsQuery)
+		for row.next() {
+			newest[row.readID()] = row.readInt()
+		}
+		s.touched.Add(int64(len(newest)))
+		return failed("newest events", row.done())
+	})
+	return newest, store.Mark(version), err
+}
+
 const (
 	dropEventsQuery = `DELETE FROM events WHERE workspace_id = ? AND seq <= ?`
 	raiseFloorQuery = `INSERT INTO event_floors (workspace_id, seq, tag) VALUES (?, ?, ?)

@@ -52,6 +52,7 @@ type Store struct {
 	writer  conn // used by the goroutine that leads the queue
 	queue   queue
 	readers chan conn
+	watcher watcher
 	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
 
 	turn    *flock.Flock
@@ -98,6 +99,9 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 		return nil, err
 	}
 	s.writer.forgets = &forgets{c.Key, s.now}
+	if s.watcher.c, err = open(c.Path, 0); err != nil {
+		return nil, err
+	}
 	for range n {
 		c, err := open(c.Path, readerCache)
 		if err != nil {
@@ -147,6 +151,9 @@ func (s *Store) Close() error {
 	}
 	for len(s.readers) > 0 {
 		errs = append(errs, (<-s.readers).Close())
+	}
+	if s.watcher.c.Conn != nil {
+		errs = append(errs, s.watcher.c.Close())
 	}
 	if s.writer.Conn != nil {
 		errs = append(errs, s.writer.Close())

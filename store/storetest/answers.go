@@ -94,7 +94,7 @@ func pool(t *testing.T, s store.Store) {
 	})
 	pools := func(want ...desk.ID) (list []store.Pool) {
 		t.Helper()
-		list, err := s.Pools(t.Context())
+		list, err := s.Pools(t.Context(), nil)
 		must(t, err)
 		var got []desk.ID
 		for _, p := range list {

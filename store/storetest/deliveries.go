@@ -342,10 +342,69 @@ func enabledWebhooks(t *testing.T, s store.Store) {
 	list, err := s.EnabledWebhooks(t.Context())
 	must(t, err)
 	got := map[store.WebhookRef]bool{}
-	for _, ref := range list {
-		got[ref] = true
+	for _, w := range list {
+		got[w.WebhookRef] = true
 	}
 	equal(t, "enabled webhooks", got, want)
+}
+
+// busyWebhooks: a webhook is busy while there are events after its cursor, and while its
+// task has a lease, even one that has ended. A lease is not dropped by somebody who does not
+// hold it, or who was called since.
+func busyWebhooks(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	webhook := &desk.Webhook{ID: newID(), URL: "https://a.example", Types: []string{"*"}, Enabled: true, Sealed: []byte("sealed"), CreatedAt: now(), UpdatedAt: now()}
+	edit(t, s, ws, desk.Change{Webhook: webhook, Events: []desk.Event{{Type: desk.WebhookCreated, Subject: webhook.ID, At: now()}}})
+	is := func(when string, want bool) {
+		t.Helper()
+		list, err := s.EnabledWebhooks(t.Context())
+		must(t, err)
+		equal(t, when, list, []store.EnabledWebhook{{WebhookRef: store.WebhookRef{Workspace: ws, ID: webhook.ID}, Busy: want}})
+	}
+	is("new", false)
+	seen := func() {
+		t.Helper()
+		state := desk.WebhookState{Cursor: feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next}
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutWebhookState(webhook.ID, state) })
+	}
+	seen()
+	is("it has seen all events", false)
+	put(t, s, ws, upsert("ada@example.com", ""))
+	is("a new event", true)
+	seen()
+	is("and that one", false)
+
+	me, other := newID(), newID()
+	ref := store.LeaseRef{Workspace: ws, Task: store.WebhookTask(webhook.ID)}
+	hold := func(by desk.ID) int64 {
+		t.Helper()
+		held, err := s.HoldLeases(t.Context(), []store.LeaseRef{ref}, by, 10_000)
+		must(t, err)
+		return held[ref]
+	}
+	drop := func(when string, by desk.ID, calls int64, want bool) {
+		t.Helper()
+		dropped, err := s.DropLease(t.Context(), ref, by, calls)
+		must(t, err)
+		if dropped != want {
+			t.Errorf("%s: the lease is dropped: %t", when, dropped)
+		}
+	}
+	calls := hold(me)
+	is("held", true)
+	drop("by another", other, calls, false)
+	commit(t, s, ws, func(tx store.Tx) error { return tx.CallHolder(ref.Task) })
+	drop("after a call", me, calls, false)
+	is("still held", true)
+	calls = hold(me)
+	drop("by its holder", me, calls, true)
+	is("dropped", false)
+	drop("again", me, calls, false)
+	commit(t, s, ws, func(tx store.Tx) error { return tx.CallHolder(ref.Task) })
+	is("called, and nobody holds it", true)
+	hold(me)
+	must(t, s.EndLease(t.Context(), ref, me))
+	is("ended: something may be left to do", true)
 }
 
 // heldLeases: one holder has a task at a time, and learns that it was called, or that

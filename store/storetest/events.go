@@ -3,6 +3,7 @@ package storetest
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -161,6 +162,42 @@ func eventPages(t *testing.T, s store.Store) {
 	heads, err := s.Heads(t.Context(), []desk.ID{ws, newID()})
 	must(t, err)
 	equal(t, "heads", heads, map[desk.ID]store.Head{ws: {Event: page.Newest.Seq, Settings: page.Settings.Version}})
+}
+
+// newestEvents: after all workspaces, a reader gets those with new events. It may get others
+// again, with the number that it knows.
+func newestEvents(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	quiet, _ := newWorkspace(t, s)
+	put(t, s, ws, upsert("ada@example.com", ""))
+	put(t, s, quiet, upsert("ada@example.com", ""))
+	known := map[desk.ID]int64{}
+	mark := store.Mark(0)
+	read := func() {
+		t.Helper()
+		newest, next, err := s.NewestEvents(t.Context(), mark)
+		must(t, err)
+		maps.Copy(known, newest)
+		mark = next
+	}
+	want := func(when string) {
+		t.Helper()
+		heads, err := s.Heads(t.Context(), []desk.ID{ws, quiet})
+		must(t, err)
+		equal(t, when, known, map[desk.ID]int64{ws: heads[ws].Event, quiet: heads[quiet].Event})
+	}
+	read()
+	want("all")
+	for range 3 {
+		put(t, s, ws, upsert("grace@example.com", ""))
+		read()
+		want("after an event")
+	}
+	read()
+	want("after nothing")
+	mark, known = 0, map[desk.ID]int64{}
+	read()
+	want("all, again")
 }
 
 // eventPageBytes: a page ends earlier if its records are large.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 
@@ -26,15 +27,28 @@ func createOnCitus(t testing.TB) string {
 	making.Lock()
 	defer making.Unlock()
 	servers := Servers(t)
-	name := create(t, servers[0])
-	for _, server := range servers[1:] {
-		statement(t, server, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'")
+	database := createOn(t, servers)
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
 	}
+	name := strings.TrimPrefix(u.Path, "/")
 	t.Cleanup(func() {
 		for _, server := range servers {
 			statement(t, server, "DROP DATABASE "+name+" WITH (FORCE)")
 		}
 	})
+	return database
+}
+
+// createOn makes a database on the servers of a cluster, the coordinator first, and joins
+// them. It returns the URL at the coordinator.
+func createOn(t testing.TB, servers []string) string {
+	t.Helper()
+	name := create(t, servers[0])
+	for _, server := range servers[1:] {
+		statement(t, server, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'")
+	}
 	for i, server := range servers {
 		statement(t, sibling(t, server, name), "CREATE EXTENSION citus")
 		u, err := url.Parse(server)

@@ -25,7 +25,7 @@ import (
 // shared returns the private server that all tests of this process use. The server does
 // not sync to the disk: only a crash of the machine could lose committed data. A test of
 // a server's own crash uses a Cluster.
-var shared = sync.OnceValues(func() (*Server, error) { return start("", true) })
+var shared = sync.OnceValues(func() (*Server, error) { return start("", true, false) })
 
 // Database returns the URL of a new, empty database, which is dropped when the test
 // ends. Without a server, the test is skipped.
@@ -99,11 +99,34 @@ func Cluster(t testing.TB) *Server {
 	return ClusterIn(t, "")
 }
 
+// Group starts servers for this test only, and makes a database on them. With -citus, they
+// are a coordinator and two workers of a new cluster; without it, there is one server. It
+// returns the database's URL at the first server.
+func Group(t testing.TB) (database string, servers []*Server) {
+	t.Helper()
+	if !Citus() {
+		server := Cluster(t)
+		return server.Database(t), []*Server{server}
+	}
+	var urls []string
+	for range 3 {
+		s, err := start("", false, true)
+		check(t, err)
+		t.Cleanup(func() {
+			if err := s.end(); err != nil {
+				t.Error(err)
+			}
+		})
+		servers, urls = append(servers, s), append(urls, s.URL)
+	}
+	return createOn(t, urls), servers
+}
+
 // ClusterIn is like Cluster, with the server's files in a directory that all users may
 // write to.
 func ClusterIn(t testing.TB, dir string) *Server {
 	t.Helper()
-	s, err := start(dir, false)
+	s, err := start(dir, false, false)
 	check(t, err)
 	t.Cleanup(func() {
 		if err := s.end(); err != nil {

@@ -24,6 +24,7 @@ type Server struct {
 	URL string // of the database postgres, with all rights
 
 	hasty bool   // the server does not sync to the disk
+	citus bool   // it is one of a Citus cluster
 	dir   string // the data, the log and the socket; removed when the server ends
 	bin   string // where the programs are
 	port  int
@@ -42,7 +43,7 @@ const guard = `cat; "$1"/pg_ctl stop -D "$2"/data -m immediate; rm -rf "$2"`
 
 // start creates a server in a directory ("": the one for temporary files) and starts it.
 // An error of type missing is returned as it is.
-func start(in string, hasty bool) (_ *Server, err error) {
+func start(in string, hasty, citus bool) (_ *Server, err error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -51,18 +52,18 @@ func start(in string, hasty bool) (_ *Server, err error) {
 		return nil, err
 	}
 	// Files that are written before the server runs need no sync.
-	return startFrom(in, bin, hasty, func(s *Server) error {
+	return startFrom(in, bin, hasty, citus, func(s *Server) error {
 		return s.run("initdb", "-D", s.data(), "-U", "postgres", "--no-locale", "--encoding=UTF8", "--auth=trust", "--no-sync")
 	})
 }
 
 // startFrom starts a server on the files that the function make creates.
-func startFrom(in, bin string, hasty bool, make func(*Server) error) (_ *Server, err error) {
+func startFrom(in, bin string, hasty, citus bool, make func(*Server) error) (_ *Server, err error) {
 	dir, err := os.MkdirTemp(in, "parley-pg-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, bin: bin, hasty: hasty}
+	s := &Server{dir: dir, bin: bin, hasty: hasty, citus: citus}
 	if err := own(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -96,7 +97,7 @@ func startFrom(in, bin string, hasty bool, make func(*Server) error) (_ *Server,
 // is asynchronous.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
-	standby, err := startFrom("", s.bin, s.hasty, func(standby *Server) error {
+	standby, err := startFrom("", s.bin, s.hasty, false, func(standby *Server) error {
 		return standby.run("pg_basebackup", "-D", standby.data(), "-d", s.URL, "-R", "-X", "stream", "-c", "fast", "--no-sync")
 	})
 	check(t, err)
@@ -123,6 +124,9 @@ func (s *Server) Start() error {
 	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %d -k '%s' -c max_connections=200", s.port, s.dir)
 	if s.hasty {
 		options += " -c fsync=off -c full_page_writes=off"
+	}
+	if s.citus {
+		options += " -c shared_preload_libraries=citus -c wal_level=logical -c max_prepared_transactions=400 -c citus.node_conninfo=sslmode=disable"
 	}
 	err := s.run("pg_ctl", "start", "-D", s.data(), "-l", log, "-w", "-t", strconv.Itoa(int(patience.Seconds())), "-o", options)
 	if err != nil {
