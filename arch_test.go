@@ -64,6 +64,7 @@ var rooms = map[string][]string{
 
 	// Packages that are linked into tests only.
 	"store/postgres/pgtest":                        {},
+	"store/sqlite/sqlitetest":                      {},
 	"store/storetest":                              {"desk", "provider", "store"},
 	"api/apitest":                                  {"api", "app", "desk"},
 	"whatsapp/whatsapptest":                        {},
@@ -111,6 +112,7 @@ var testOnly = []string{
 	"parley/api/apitest",
 	"parley/e2e",
 	"parley/store/postgres/pgtest",
+	"parley/store/sqlite/sqlitetest",
 	"parley/store/storetest",
 	"parley/whatsapp/whatsapptest",
 	"pgregory.net/rapid",

@@ -28,6 +28,7 @@ import (
 	"parley/store"
 	"parley/store/postgres"
 	"parley/store/sqlite"
+	"parley/store/sqlite/sqlitetest"
 	"parley/web"
 )
 
@@ -136,6 +137,11 @@ type clockTx struct {
 
 func (tx clockTx) Now() desk.Time { return desk.TimeOf(tx.now()) }
 
+// newFile makes a file with all tables.
+var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
+	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+})
+
 // openStore opens an empty database of the kind that the test runs over. now is its clock;
 // nil means the machine's clock.
 func openStore(t testing.TB, now func() time.Time) database {
@@ -147,7 +153,7 @@ func openStore(t testing.TB, now func() time.Time) database {
 		store, err = postgres.Open(t.Context(), postgres.Config{URL: url, MaxConns: 8})
 		urls.Store(store, url)
 	} else {
-		store, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db"), Now: now})
+		store, err = sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t), Now: now})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +20,7 @@ import (
 	"parley/sandbox"
 	"parley/store"
 	"parley/store/sqlite"
+	"parley/store/sqlite/sqlitetest"
 	"parley/work"
 )
 
@@ -75,10 +74,7 @@ func newWorldWith(t *testing.T, b app.Bounds) *world {
 	if strings.HasPrefix(t.Name(), overPostgres) {
 		return newWorldOver(t, b, clocked(t, databases.Database(t)), clock)
 	}
-	path := filepath.Join(t.TempDir(), "parley.db")
-	empty, err := emptyDatabase()
-	must(t, err)
-	must(t, os.WriteFile(path, empty, 0o600))
+	path := newFile(t)
 	open := func() (worldStore, error) { return sqlite.Open(t.Context(), sqlite.Config{Path: path, Now: clock.now}) }
 	w := newWorldOn(t, b, opened(t, open), clock)
 	w.path, w.open = path, open
@@ -129,23 +125,9 @@ func newWorldOn(t *testing.T, b app.Bounds, file worldStore, clock *clock) *worl
 	return w
 }
 
-// emptyDatabase is a file with all tables. Making them takes longer than most tests, and
-// much longer with the race detector.
-var emptyDatabase = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "parley-app-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "parley.db")
-	file, err := sqlite.Open(context.Background(), sqlite.Config{Path: path})
-	if err != nil {
-		return nil, err
-	}
-	if err := file.Close(); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
+// newFile makes a file with all tables.
+var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
+	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
 })
 
 // start makes the world's App. If it is called again, it simulates a restart.

@@ -28,6 +28,7 @@ import (
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
+	"parley/store/sqlite/sqlitetest"
 	"parley/web"
 	"parley/whatsapp"
 )
@@ -68,6 +69,11 @@ const overPostgres = "TestPostgres/"
 // databases are the databases of TestPostgres.
 var databases *pgtest.Pool
 
+// newFile makes a file with all tables.
+var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
+	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+})
+
 func openStore(t testing.TB) database {
 	t.Helper()
 	var s database
@@ -75,7 +81,7 @@ func openStore(t testing.TB) database {
 	if strings.HasPrefix(t.Name(), overPostgres) {
 		s, err = postgres.Open(t.Context(), postgres.Config{URL: databases.Database(t), MaxConns: 8})
 	} else {
-		s, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+		s, err = sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t)})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func TestControls(t *testing.T) {
 	st := newStage(t)
 	wantSmallFound(st.tabs[signedOut])
 	seen, counted := 0, 0
-	st.walk(t, func(b *tab, s shot) {
+	st.walk(t, 1, func(b *tab, s shot) {
 		b.touch(false)
 		b.size(1440, 900, "light")
 		s.open(b)

@@ -24,6 +24,7 @@ type stage struct {
 	people    map[string]string // the ids of the added contacts, by name
 	again     string            // a conversation of a person who has an earlier conversation
 	tabs      map[string]*tab
+	found     map[string]string // the pages at which until stopped
 }
 
 const (
@@ -36,7 +37,7 @@ const (
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	st := &stage{d: startDemo(t), people: map[string]string{}, tabs: map[string]*tab{}}
+	st := &stage{d: startDemo(t), people: map[string]string{}, tabs: map[string]*tab{}, found: map[string]string{}}
 	st.workspace, st.key = st.d.access(t)
 	for name, fields := range map[string]string{
 		"doubt":    `"name":"Ines Doubt","phone":"+12025550003"`, // this send stays in doubt
@@ -218,8 +219,24 @@ func until(list, has string) func(*tab) {
 	}
 }
 
+// until is like the function until, but first it tries the page that it found last time.
+func (st *stage) until(list, has string) func(*tab) {
+	return func(b *tab) {
+		b.t.Helper()
+		if last := st.found[list+has]; last != "" {
+			b.open(last)
+			if look[bool](b, fmt.Sprintf("!!document.querySelector(%q)", has)) {
+				return
+			}
+		}
+		until(list, has)(b)
+		st.found[list+has] = look[string](b, "location.href")
+	}
+}
+
 // shots lists every page and state. Their order matters: no shot removes data that a
-// later shot needs.
+// later shot needs. No shot needs what another one has made, because walk may leave some
+// out.
 func (st *stage) shots(t *testing.T) []shot {
 	t.Helper()
 	const talk = "/inbox?view=open"
@@ -228,6 +245,14 @@ func (st *stage) shots(t *testing.T) []shot {
 	aMember := through("/settings/members", "#members tr:last-child a")
 	aWebhook := through("/settings/webhooks", "[data-row]")
 	aPolicy := through("/settings/policy", "nav[aria-label='Whose policy'] a:nth-child(2)")
+	ownPolicy := func(b *tab) { // the channel's own policy, which it may have since an earlier state
+		b.t.Helper()
+		aPolicy(b)
+		if !look[bool](b, `!!document.querySelector("[data-dialog]")`) {
+			sending("main form .btn")(b)
+			b.wait("document.querySelector('[data-dialog]')")
+		}
+	}
 	aSnippet := through("/settings/snippets", "[data-row]")
 	aChannel := through("/settings/channels", "[data-row]")
 	contact := at("/contacts/" + st.people["off"])
@@ -280,20 +305,20 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"inbox-nothing-unread", admin, at("/inbox?view=archived&unread=true")},
 		{"more", admin, acting(at("/inbox"), pushing(".rail summary", ".rail details[open]"))},
 		{"conversation", admin, through(talk, "[data-row]")},
-		{"conversation-reply", admin, acting(until(talk, "#reply-do .main"), pushing("#reply-more summary", "#reply-more[open]"))},
-		{"conversation-files", admin, acting(until(talk, "#reply-do .main"), func(b *tab) {
+		{"conversation-reply", admin, acting(st.until(talk, "#reply-do .main"), pushing("#reply-more summary", "#reply-more[open]"))},
+		{"conversation-files", admin, acting(st.until(talk, "#reply-do .main"), func(b *tab) {
 			look[bool](b, `{ const data = new DataTransfer(); for (const n of ["one.pdf", "a-rather-long-name-of-a-photo-from-the-holidays.jpg"]) data.items.add(new File(["x"], n)); const field = document.querySelector("#f-file"); field.files = data.files; field.dispatchEvent(new Event("change", { bubbles: true })); true }`)
 		})},
-		{"conversation-reply-wrong", admin, acting(until(talk, "#reply-do .main"), with("#f-reply", " "), sending("#reply .btn.main"))},
-		{"conversation-quote", admin, acting(until(talk, "#reply-do .main"), func(b *tab) {
+		{"conversation-reply-wrong", admin, acting(st.until(talk, "#reply-do .main"), with("#f-reply", " "), sending("#reply .btn.main"))},
+		{"conversation-quote", admin, acting(st.until(talk, "#reply-do .main"), func(b *tab) {
 			b.open(look[string](b, `location.pathname + "?quote=" + document.querySelector("button.quoting").value`))
 		})},
-		{"conversation-saved", admin, acting(until(talk, "#reply-do .main"), pushing("#snippets summary", "#snippets[open]"))},
-		{"conversation-shut", admin, until(talk, ".reply.shut")},
+		{"conversation-saved", admin, acting(st.until(talk, "#reply-do .main"), pushing("#snippets summary", "#snippets[open]"))},
+		{"conversation-shut", admin, st.until(talk, ".reply.shut")},
 		{"conversation-assign", admin, acting(through(talk, "[data-row]"), pushing("#assign summary", "#assign-list button"))},
-		{"conversation-panel", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"))},
-		{"conversation-panel-form", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"))},
-		{"conversation-panel-wrong", admin, acting(until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"), pushing("#panel .btn.main", "#panel #summary"))},
+		{"conversation-panel", admin, acting(st.until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"))},
+		{"conversation-panel-form", admin, acting(st.until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"))},
+		{"conversation-panel-wrong", admin, acting(st.until(talk, "#reply-do .main"), pushing("[data-panel]", "#panel #templates"), pushing("#templates li:nth-child(2) a", "#panel #preview"), pushing("#panel .btn.main", "#panel #summary"))},
 		{"conversation-person", admin, acting(at("/contacts/"+st.people["long"]), func(b *tab) { b.open(look[string](b, `document.querySelector("#talks a").pathname`) + "?person=open") })},
 		{"conversation-person-more", admin, acting(through(talk, "[data-row]"), func(b *tab) { b.open(look[string](b, `location.pathname`) + "?person=open&edit=more") })},
 		{"conversation-person-edit", admin, acting(through(talk, "[data-row]"), func(b *tab) { b.open(look[string](b, `location.pathname`) + "?person=open&edit=note") })},
@@ -303,14 +328,14 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"conversation-before", admin, at("/inbox/" + st.again + "?view=open")},
 		{"conversation-customer", admin, acting(through(talk, "[data-row]"), pushing(".customer summary", ".customer[open]"))},
 		{"conversation-changed", admin, acting(changed, sending("#head [value=closed]"), func(b *tab) { b.wait("document.querySelector('#news')") })},
-		{"conversation-kinds", admin, until(talk, ".picture")},
-		{"conversation-reaction", admin, until(talk, ".reactions")},
+		{"conversation-kinds", admin, st.until(talk, ".picture")},
+		{"conversation-reaction", admin, st.until(talk, ".reactions")},
 		{"notes", admin, through(talk, "[data-row]", "[data-shortcut=n]")},
 		{"notes-wrong", admin, wrong(through(talk, "[data-row]", "[data-shortcut=n]"), "#f-note", " ")},
 		{"notes-dialog", admin, acting(through(talk, "[data-row]"), pushing("[data-shortcut=n]", "dialog[open]"))},
-		{"note-delete", admin, acting(until(talk, ".jotted a"), func(b *tab) { b.open(look[string](b, "document.querySelector('.jotted a').href")) })},
-		{"conversation-failed", admin, until(talk, ".why")},
-		{"conversation-right-to-left", admin, until(talk, "#thread :dir(rtl)")},
+		{"note-delete", admin, acting(st.until(talk, ".jotted a"), func(b *tab) { b.open(look[string](b, "document.querySelector('.jotted a').href")) })},
+		{"conversation-failed", admin, st.until(talk, ".why")},
+		{"conversation-right-to-left", admin, st.until(talk, "#thread :dir(rtl)")},
 		{"conversation-closed", admin, through("/inbox?view=closed", "[data-row]")},
 		{"conversation-long", admin, through("/contacts/"+st.people["long"], "#talks a")},
 		{"conversation-opted-out", admin, through("/contacts/"+st.people["off"], "#talks a")},
@@ -336,7 +361,7 @@ func (st *stage) shots(t *testing.T) []shot {
 
 		{"templates", admin, at("/templates")},
 		{"template", admin, through("/templates", "[data-row]")},
-		{"template-not-sendable", admin, until("/templates", ".note.warn")},
+		{"template-not-sendable", admin, st.until("/templates", ".note.warn")},
 		{"template-new", admin, through("/templates", ".bar .actions a")},
 		{"template-new-wrong", admin, wrong(through("/templates", ".bar .actions a"), "textarea", "{")},
 		{"send-find", admin, at("/send?find=%2B12025550188")},
@@ -397,9 +422,9 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"policy-hours", admin, acting(at("/settings/policy"), with("#f-open", "hours", "[name='mon.1.from']", "18:30", "[name='mon.1.to']", "20:00"), sending("#hours .btn.main"))},
 		{"policy-dates", admin, acting(at("/settings/policy"), with("#f-date", "2099-12-24"), sending("#dates form:last-of-type .btn"))},
 		{"policy-channel", admin, aPolicy},
-		{"policy-own", admin, acting(aPolicy, sending("main form .btn"))},
-		{"policy-remove", admin, acting(aPolicy, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
-		{"policy-remove-dialog", admin, acting(aPolicy, pushing("[data-dialog]", "dialog[open]"))},
+		{"policy-own", admin, ownPolicy},
+		{"policy-remove", admin, acting(ownPolicy, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
+		{"policy-remove-dialog", admin, acting(ownPolicy, pushing("[data-dialog]", "dialog[open]"))},
 		{"snippet-new", admin, at("/settings/snippets/new")},
 		{"snippet-new-wrong", admin, wrong(at("/settings/snippets/new"), "#f-shortcut", "Not one", "#f-text", "Hi {{name}}")},
 		{"snippet-added", admin, acting(at("/settings/snippets/new"), with("#f-shortcut", "hours", "#f-text", strings.Repeat("Hi {{customer_first_name}}, we are open from nine to six. ", 20)), sending(mainButton))},
@@ -440,18 +465,25 @@ func (st *stage) shots(t *testing.T) []shot {
 	}
 }
 
-// walk opens every page and state, and calls show for each.
-func (st *stage) walk(t *testing.T, show func(*tab, shot)) {
+// walk calls show for every page and state, or with every > 1 for one of that many. show
+// opens the page.
+func (st *stage) walk(t *testing.T, every int, show func(*tab, shot)) {
 	t.Helper()
 	st.tabs[admin].size(1440, 900, "light")
 	if st.tabs[admin].follow("main form button"); t.Failed() {
 		return
 	}
 	visited := map[string]bool{}
-	for _, s := range st.shots(t) {
+	for n, s := range st.shots(t) {
+		if (n+1)%every != 0 {
+			continue
+		}
 		b := st.tabs[s.who]
 		show(b, s)
 		visited[look[string](b, "location.pathname")] = true
+	}
+	if every > 1 {
+		return
 	}
 	text, err := os.ReadFile("../console/routes.go")
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -27,6 +26,7 @@ import (
 	"parley/provider"
 	"parley/sandbox"
 	"parley/store/sqlite"
+	"parley/store/sqlite/sqlitetest"
 	"parley/web"
 
 	"github.com/google/uuid"
@@ -46,11 +46,16 @@ type house struct {
 	channel desk.ID
 }
 
+// newFile makes a file with all tables.
+var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
+	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+})
+
 func newHouse(t *testing.T) *house { return newHouseWith(t, api.Config{}) }
 
 func newHouseWith(t *testing.T, c api.Config) *house {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t)})
 	check(t, err)
 	t.Cleanup(func() { check(t, store.Close()) })
 	newID := func() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }

@@ -8,8 +8,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +18,7 @@ import (
 	"parley/desk"
 	"parley/store"
 	"parley/store/sqlite"
+	"parley/store/sqlite/sqlitetest"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -51,12 +52,17 @@ func (s *lyingStore) Session(ctx context.Context, hash string) (*store.Session, 
 	return s.Store.Session(ctx, hash)
 }
 
+// newFile makes a file with all tables.
+var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
+	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+})
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
 	w.clock.Store(time.Date(2026, 3, 12, 9, 30, 0, 0, time.UTC).UnixMilli())
 	now := func() time.Time { return time.UnixMilli(w.clock.Load()) }
-	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db"), Now: now})
+	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t), Now: now})
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
 	w.store = &lyingStore{Store: file}

@@ -16,7 +16,7 @@ import (
 
 func openBench(b *testing.B) (*Store, desk.ID) {
 	b.Helper()
-	s, err := Open(b.Context(), Config{Path: b.TempDir() + "/parley.db"})
+	s, err := Open(b.Context(), Config{Path: NewFile(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"parley/store"
@@ -13,7 +12,7 @@ func TestConformance(t *testing.T) { storetest.Run(t, openTemp) }
 
 func openTemp(t *testing.T) store.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "parley.db")})
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: sqlite.NewFile(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

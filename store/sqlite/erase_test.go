@@ -202,8 +202,8 @@ func TestErasedPeopleLeaveTheFile(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			path := filepath.Join(dir, "parley.db")
+			path := NewFile(t)
+			dir := filepath.Dir(path)
 			s, err := Open(t.Context(), Config{Path: path})
 			if err != nil {
 				t.Fatal(err)
@@ -223,7 +223,7 @@ func TestErasedPeopleLeaveTheFile(t *testing.T) {
 // gone once the next server has scrubbed and stopped.
 func TestErasedPeopleLeaveTheFileAfterAKill(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "parley.db")
+	path := NewFile(t)
 	s := openAt(t, path)
 	ws := newWorkspace(t, s)
 	gone, kept := erase(t, s, ws, populate(t, s, ws, rand.New(rand.NewPCG(1, 1)), 4))

@@ -55,7 +55,7 @@ func TestScrubBeside(t *testing.T) {
 	t.Parallel()
 	said := map[bool][]string{}
 	for _, scrubbing := range []bool{false, true} {
-		path := filepath.Join(t.TempDir(), "parley.db")
+		path := NewFile(t)
 		s := openAt(t, path)
 		other := openAt(t, path) // like the store of another process
 		s.writer.forgets.now = func() desk.Time { return 1 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,12 +18,18 @@ import (
 	"parley/desk"
 	"parley/store"
 	"parley/store/internal/stored"
+	"parley/store/sqlite/sqlitetest"
 	"parley/store/storetest"
 )
 
+// NewFile makes a file with all tables.
+var NewFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
+	return Open(context.Background(), Config{Path: path})
+})
+
 func openStore(t *testing.T) *Store {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "parley.db"))
+	return openAt(t, NewFile(t))
 }
 
 func openAt(t *testing.T, path string) *Store {
@@ -506,7 +513,7 @@ func TestNothingIsStoredOutsideOfATransaction(t *testing.T) {
 // same version number, maybe in another process.
 func TestSettingsThatWereRolledBackAreForgotten(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "parley.db")
+	path := NewFile(t)
 	s, other := openAt(t, path), openAt(t, path)
 	ws := newWorkspace(t, s)
 	rename := func(s *Store, name string) error {
@@ -581,7 +588,7 @@ func TestEventsAreNumberedOn(t *testing.T) {
 // the newest event. A failed transaction leaves no gap in the numbers.
 func TestEventsAreNumberedOn_by_all(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "parley.db")
+	path := NewFile(t)
 	a, b := openAt(t, path), openAt(t, path)
 	ws := newWorkspace(t, a)
 	failed := errors.New("failed")
@@ -608,7 +615,7 @@ func TestEventsAreNumberedOn_by_all(t *testing.T) {
 // write.
 func TestAnotherProcessGetsItsTurn(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "parley.db")
+	path := NewFile(t)
 	server, command := openAt(t, path), openAt(t, path)
 	ws := newWorkspace(t, server)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -10,7 +9,7 @@ import (
 // TestTurn_steps: a server can write between the steps of a command's long work.
 func TestTurn_steps(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "parley.db")
+	path := NewFile(t)
 	open := func() *Store {
 		s, err := Open(t.Context(), Config{Path: path})
 		if err != nil {
