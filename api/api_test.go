@@ -139,7 +139,7 @@ func (tx clockTx) Now() desk.Time { return desk.TimeOf(tx.now()) }
 
 // newFile makes a file with all tables.
 var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
-	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	return sqlite.Open(context.Background(), sqlite.Config{Serves: true, Path: path})
 })
 
 // openStore opens an empty database of the kind that the test runs over. now is its clock;
@@ -153,7 +153,7 @@ func openStore(t testing.TB, now func() time.Time) database {
 		store, err = postgres.Open(t.Context(), postgres.Config{URL: url, MaxConns: 8})
 		urls.Store(store, url)
 	} else {
-		store, err = sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t), Now: now})
+		store, err = sqlite.Open(t.Context(), sqlite.Config{Serves: true, Path: newFile(t), Now: now})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestClocks(t *testing.T) {
 		c.setDatabase = func(d time.Duration) { ahead.Store(int64(d)) }
 		c.store = opened(t, func() (worldStore, error) {
 			return sqlite.Open(t.Context(), sqlite.Config{
-				Path: filepath.Join(t.TempDir(), "parley.db"), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+				Serves: true, Path: filepath.Join(t.TempDir(), "parley.db"), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 			})
 		})
 	}

@@ -75,7 +75,9 @@ func newWorldWith(t *testing.T, b app.Bounds) *world {
 		return newWorldOver(t, b, clocked(t, databases.Database(t)), clock)
 	}
 	path := newFile(t)
-	open := func() (worldStore, error) { return sqlite.Open(t.Context(), sqlite.Config{Path: path, Now: clock.now}) }
+	open := func() (worldStore, error) {
+		return sqlite.Open(t.Context(), sqlite.Config{Serves: true, Path: path, Now: clock.now})
+	}
 	w := newWorldOn(t, b, opened(t, open), clock)
 	w.path, w.open = path, open
 	return w
@@ -127,7 +129,7 @@ func newWorldOn(t *testing.T, b app.Bounds, file worldStore, clock *clock) *worl
 
 // newFile makes a file with all tables.
 var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
-	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	return sqlite.Open(context.Background(), sqlite.Config{Serves: true, Path: path})
 })
 
 // start makes the world's App. If it is called again, it simulates a restart.

@@ -71,7 +71,7 @@ var databases *pgtest.Pool
 
 // newFile makes a file with all tables.
 var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
-	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	return sqlite.Open(context.Background(), sqlite.Config{Serves: true, Path: path})
 })
 
 func openStore(t testing.TB) database {
@@ -81,7 +81,7 @@ func openStore(t testing.TB) database {
 	if strings.HasPrefix(t.Name(), overPostgres) {
 		s, err = postgres.Open(t.Context(), postgres.Config{URL: databases.Database(t), MaxConns: 8})
 	} else {
-		s, err = sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t)})
+		s, err = sqlite.Open(t.Context(), sqlite.Config{Serves: true, Path: newFile(t)})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -189,7 +189,7 @@ func (d deployment) crowd(t *testing.T, url string) (chosen []idler, says func(w
 		return made, err
 	}
 	made := make([]idler, *idleWorkspaces)
-	const makers = 4
+	const makers = 16
 	var group sync.WaitGroup
 	for maker := range makers {
 		group.Go(func() {

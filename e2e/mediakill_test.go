@@ -77,7 +77,7 @@ func openNodeStore(dir string) (nodeStore, error) {
 	url, err := os.ReadFile(filepath.Join(dir, databaseFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return sqlite.Open(context.Background(), sqlite.Config{Path: filepath.Join(dir, "parley.db")})
+		return sqlite.Open(context.Background(), sqlite.Config{Serves: true, Path: filepath.Join(dir, "parley.db")})
 	case err != nil:
 		return nil, err
 	}

@@ -48,14 +48,14 @@ type house struct {
 
 // newFile makes a file with all tables.
 var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
-	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	return sqlite.Open(context.Background(), sqlite.Config{Serves: true, Path: path})
 })
 
 func newHouse(t *testing.T) *house { return newHouseWith(t, api.Config{}) }
 
 func newHouseWith(t *testing.T, c api.Config) *house {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t)})
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Serves: true, Path: newFile(t)})
 	check(t, err)
 	t.Cleanup(func() { check(t, store.Close()) })
 	newID := func() desk.ID { return desk.ID(uuid.Must(uuid.NewV7())) }

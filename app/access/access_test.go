@@ -54,7 +54,7 @@ func (s *lyingStore) Session(ctx context.Context, hash string) (*store.Session, 
 
 // newFile makes a file with all tables.
 var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
-	return sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	return sqlite.Open(context.Background(), sqlite.Config{Serves: true, Path: path})
 })
 
 func newWorld(t *testing.T) *world {
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	w.clock.Store(time.Date(2026, 3, 12, 9, 30, 0, 0, time.UTC).UnixMilli())
 	now := func() time.Time { return time.UnixMilli(w.clock.Load()) }
-	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: newFile(t), Now: now})
+	file, err := sqlite.Open(t.Context(), sqlite.Config{Serves: true, Path: newFile(t), Now: now})
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
 	w.store = &lyingStore{Store: file}

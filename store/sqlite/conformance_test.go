@@ -12,7 +12,7 @@ func TestConformance(t *testing.T) { storetest.Run(t, openTemp) }
 
 func openTemp(t *testing.T) store.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: sqlite.NewFile(t)})
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Serves: true, Path: sqlite.NewFile(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

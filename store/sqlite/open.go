@@ -38,6 +38,10 @@ type Config struct {
 	// processes run.
 	Now func() time.Time
 
+	// Serves says that this process writes steadily, from the start. Run says it, too. Such a
+	// process lets others write in between; any other process pauses after each transaction.
+	Serves bool
+
 	// Key is the key of the hashes of deleted people's messages.
 	Key []byte
 
@@ -87,6 +91,7 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 		turn:        flock.New(turnPath(c.Path)),
 		rules:       stored.NewRules(rules, log),
 	}
+	s.serving.Store(c.Serves)
 	if s.clock == nil {
 		s.clock = time.Now
 	}
