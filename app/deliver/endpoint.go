@@ -115,8 +115,9 @@ func (e *endpoint) serve(ctx context.Context) {
 			failed = 0
 		}
 		e.tellOldest()
+		var rests chan<- struct{} // nil unless the endpoint may rest
 		if failed == 0 && stopped != nil && e.idleFor() >= a.RestAfter {
-			e.rest()
+			rests = a.rests
 		}
 		if failed > 0 {
 			timer.Reset(idleStep << min(failed-1, 2)) // until then no step runs, even if the loop is woken
@@ -135,6 +136,9 @@ func (e *endpoint) serve(ctx context.Context) {
 				waiting = failed > 0
 			case <-stopped:
 				stopped, waiting = nil, failed > 0
+			case rests <- struct{}{}:
+				e.rest()
+				rests = nil
 			}
 		}
 		for more := true; more; { // take all other results that are ready
@@ -191,18 +195,12 @@ func (e *endpoint) idleFor() time.Duration {
 	return time.Since(e.readAt)
 }
 
-// rest leaves the endpoint, unless enough others are being left.
+// rest leaves the endpoint because there is nothing to do.
 func (e *endpoint) rest() {
-	a := e.service
-	select {
-	case a.rests <- struct{}{}:
-	default:
-		return
-	}
 	e.rests.Store(true)
 	e.quit()
 	if len(e.woken) > 0 { // Run may have taken this news already, and left it to this endpoint
-		a.news.Add([]desk.ID{e.ref.Workspace}, false)
+		e.service.news.Add([]desk.ID{e.ref.Workspace}, false)
 	}
 }
 
@@ -289,8 +287,8 @@ func (e *endpoint) patience() time.Duration {
 	case e.stored != e.state.Cursor && e.since.IsZero():
 		wait = cursorEvery - time.Since(e.cursorAt)
 	}
-	if idle := e.idleFor(); idle > 0 {
-		wait = min(wait, max(e.service.RestAfter-idle, e.service.RestAfter/10)) // later, if enough others are being left
+	if idle := e.idleFor(); idle > 0 && idle < e.service.RestAfter {
+		wait = min(wait, e.service.RestAfter-idle)
 	}
 	if e.news && e.wantsMore(now) && !e.blocked() {
 		wait = min(wait, deliveredPause-time.Since(e.readAt))
