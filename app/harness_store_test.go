@@ -193,6 +193,13 @@ func (s *faultyStore) HoldLeases(ctx context.Context, list []store.LeaseRef, hol
 	return s.Store.HoldLeases(ctx, list, holder, length)
 }
 
+func (s *faultyStore) ExtendLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
+	if s.cut.Load() {
+		return nil, lost()
+	}
+	return s.Store.ExtendLeases(ctx, list, holder, length)
+}
+
 func (s *faultyStore) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (int, error) {
 	if s.keeps.Load() {
 		return 0, lost()

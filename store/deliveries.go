@@ -19,6 +19,10 @@ type Deliveries interface {
 	// returns the tasks of the others, and the error.
 	HoldLeases(ctx context.Context, list []LeaseRef, holder desk.ID, length desk.Time) (map[LeaseRef]int64, error)
 
+	// ExtendLeases is like HoldLeases for tasks that the holder has. It leaves out a task
+	// that another holder took meanwhile, even if it was dropped since.
+	ExtendLeases(ctx context.Context, list []LeaseRef, holder desk.ID, length desk.Time) (map[LeaseRef]int64, error)
+
 	// EndLease ends the holder's lease, so that another holder can take the task at once.
 	EndLease(ctx context.Context, ref LeaseRef, holder desk.ID) error
 

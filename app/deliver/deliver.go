@@ -39,25 +39,23 @@ const (
 	holdEvery = 3 * time.Second
 	holdLeast = 2 * time.Second
 
-	// A node looks at all webhooks when it starts, and after one has changed, but at most once
-	// in holdPause: a tenant may change its webhooks all the time. While there are events, or
-	// another node serves a busy endpoint, it looks once in lookEvery, because that node may
-	// die; otherwise once in idleEvery. Between these looks it takes endpoints whose
-	// workspaces have news, at most once in newsPause.
+	// A node looks at all webhooks when it starts, once in lookEvery, and after one has
+	// changed, but at most once in holdPause: a tenant may change its webhooks all the time.
+	// Between these looks it takes endpoints whose workspaces have news, at most once in
+	// newsPause. A dead node's endpoints must be taken within 20 s (contract-events §3).
 	holdPause = 500 * time.Millisecond
 	newsPause = 20 * time.Millisecond
 	lookEvery = 6 * time.Second
-	idleEvery = 30 * time.Second
 
 	// A node leaves an endpoint for which nothing has happened for restAfter: most webhooks of
 	// a large installation rest most of the time, and a lease costs a write every holdEvery.
 	// maxRests is how many leases are dropped at a time.
 	restAfter = 30 * time.Second
-	maxRests  = 4
+	maxRests  = 16
 
 	// maxLoads is how many endpoints read their state at a time. After a start there may be
 	// thousands, and requests need the database, too.
-	maxLoads = 8
+	maxLoads = 16
 
 	// freshFor is how old the data of a try may be when the try begins. No try with a person's
 	// data begins more than a second after the person's deletion (contract-events §4).

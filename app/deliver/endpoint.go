@@ -27,8 +27,7 @@ type endpoint struct {
 	oldest  atomic.Int64 // time of the oldest event that is not delivered; 0: none
 	stop    sync.Once
 	stopped chan struct{}
-	rests   atomic.Bool // nothing is left to do, so the lease is to be dropped
-	leaves  atomic.Bool // the lease is being ended or dropped
+	rests   bool // nothing is left to do, so the lease is to be dropped
 
 	// Only the loop uses the fields below. state and pending are as in the store, plus the
 	// results that are not stored yet.
@@ -158,30 +157,22 @@ func (e *endpoint) serve(ctx context.Context) {
 	delete(a.endpoints, e.ref)
 	a.leaveRequests(e.ref)
 	a.mu.Unlock()
-	if e.rests.Load() {
+	if e.rests {
 		steps.Wake(a.news.Woken) // there may be news meanwhile
 	} else {
 		a.Note()
 	}
 }
 
-// leave gives the lease back.
+// leave drops the lease if the endpoint rests, or else ends it.
 func (e *endpoint) leave(ctx context.Context) error {
-	e.leaves.Store(true)
-	if e.rests.Load() {
-		defer func() { <-e.service.rests }()
-	}
-	return e.release(ctx, e.calls)
-}
-
-// release drops the lease if the endpoint rests, or else ends it.
-func (e *endpoint) release(ctx context.Context, calls int64) error {
 	a, ref := e.service, taskRef(e.ref)
-	if e.rests.Load() {
-		if dropped, err := a.Store.DropLease(ctx, ref, a.holder, calls); err != nil || dropped {
+	if e.rests {
+		defer func() { <-a.rests }()
+		if dropped, err := a.Store.DropLease(ctx, ref, a.holder, e.calls); err != nil || dropped {
 			return err
 		}
-		e.rests.Store(false) // somebody has called: there is something to do
+		e.rests = false // somebody has called: there is something to do
 	}
 	return a.Store.EndLease(ctx, ref, a.holder)
 }
@@ -197,7 +188,7 @@ func (e *endpoint) idleFor() time.Duration {
 
 // rest leaves the endpoint because there is nothing to do.
 func (e *endpoint) rest() {
-	e.rests.Store(true)
+	e.rests = true
 	e.quit()
 	if len(e.woken) > 0 { // Run may have taken this news already, and left it to this endpoint
 		e.service.news.Add([]desk.ID{e.ref.Workspace}, false)
@@ -247,7 +238,7 @@ func (e *endpoint) step(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := e.load(ctx); err != nil {
+		if err := e.load(ctx); err != nil || e.webhook == nil {
 			return err
 		}
 	}
@@ -303,7 +294,11 @@ func (e *endpoint) patience() time.Duration {
 // under way are kept.
 func (e *endpoint) load(ctx context.Context) error {
 	a, ws, id := e.service, e.ref.Workspace, e.ref.ID
-	a.loads <- struct{}{}
+	select {
+	case a.loads <- struct{}{}:
+	case <-e.stopped:
+		return nil
+	}
 	defer func() { <-a.loads }()
 	calls := e.called.Load()
 	s, err := a.Store.Settings(ctx, ws)

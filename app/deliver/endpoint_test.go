@@ -121,3 +121,50 @@ func testRunNoted(t *testing.T, err error, most int64) {
 		}
 	})
 }
+
+// A lostStore has a busy webhook. Its first HoldLeases fails; after that, another process
+// serves the webhook.
+type lostStore struct {
+	store.Store
+	held atomic.Int64
+}
+
+func (s *lostStore) EnabledWebhooks(context.Context) ([]store.EnabledWebhook, error) {
+	return []store.EnabledWebhook{{WebhookRef: store.WebhookRef{Workspace: desk.ID{1}, ID: desk.ID{2}}, Busy: true}}, nil
+}
+
+func (s *lostStore) HoldLeases(context.Context, []store.LeaseRef, desk.ID, desk.Time) (map[store.LeaseRef]int64, error) {
+	if s.held.Add(1) == 1 {
+		return nil, errors.New("lost")
+	}
+	return nil, nil
+}
+
+// TestRun_again: if the leases can't be taken, they are asked for again soon; if another
+// process has them, in time to take over when it dies.
+func TestRun_again(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &lostStore{}
+		a := New(Deps{
+			Store: s, Feed: feed.New(feed.Deps{Store: s}), Uptime: func() time.Duration { return 0 }, NewID: func() desk.ID { return desk.ID{1} },
+			Log: slog.New(slog.DiscardHandler), Drained: make(chan struct{}),
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		var loop sync.WaitGroup
+		loop.Go(func() { a.Run(ctx) })
+		for _, want := range []int64{1, 2, 3, 4} { // at 0 s, 3 s, 9 s, 15 s
+			synctest.Wait()
+			if n := s.held.Load(); n != want {
+				t.Errorf("it asked %d times, want %d", n, want)
+			}
+			if want == 1 {
+				time.Sleep(holdEvery)
+			} else {
+				time.Sleep(lookEvery)
+			}
+		}
+		stop()
+		loop.Wait()
+	})
+}

@@ -69,33 +69,35 @@ type holding struct {
 	begin    func(*endpoint)
 	enabled  map[desk.ID][]desk.ID     // the enabled webhooks of each workspace
 	fresh    map[desk.ID]bool          // workspaces with news for which no endpoint was taken yet
-	refused  map[store.WebhookRef]bool // endpoints that another process serves
+	refused  map[store.WebhookRef]bool // endpoints that another process served at the last look
 	lookedAt time.Time                 // when all webhooks were last read
-	eventful bool                      // there was news since
 }
 
-// again extends the leases of the endpoints that this process serves. If it is time, it looks
-// at all webhooks.
+// again extends the leases of the endpoints that this process serves, and takes those with
+// news. If it is time, it looks at all webhooks.
 func (h *holding) again(ctx context.Context) error {
-	pause := idleEvery
-	if h.eventful || len(h.refused) > 0 {
-		pause = lookEvery
-	}
-	if ctx.Err() == nil && time.Since(h.lookedAt) >= pause {
-		return h.all(ctx)
-	}
-	if err := h.hold(ctx, nil, true); err != nil {
+	err := h.extend(ctx)
+	if ctx.Err() != nil {
 		return err
 	}
-	return h.news(ctx)
+	if time.Since(h.lookedAt) >= lookEvery-holdEvery/2 { // it is called every holdEvery, not exactly
+		return errors.Join(err, h.look(ctx))
+	}
+	return errors.Join(err, h.news(ctx))
 }
 
-// all reads all webhooks. It takes the busy endpoints that nobody serves, leaves those of
-// webhooks that are no longer enabled, and extends the leases of the others.
+// all extends the leases and looks at all webhooks.
 func (h *holding) all(ctx context.Context) error {
+	err := h.extend(ctx)
 	if ctx.Err() != nil {
-		return h.hold(ctx, nil, true)
+		return err
 	}
+	return errors.Join(err, h.look(ctx))
+}
+
+// look reads all webhooks. It takes the busy endpoints that nobody serves, and leaves those of
+// webhooks that are no longer enabled.
+func (h *holding) look(ctx context.Context) error {
 	fresh, anywhere := h.service.news.Take()
 	list, err := h.service.Store.EnabledWebhooks(context.WithoutCancel(ctx))
 	if err != nil {
@@ -125,8 +127,11 @@ func (h *holding) all(ctx context.Context) error {
 		}
 	}
 	a.mu.Unlock()
-	h.lookedAt, h.eventful = time.Now(), false
-	return h.hold(ctx, wanted, true)
+	err = h.take(ctx, wanted)
+	if err == nil {
+		h.lookedAt = time.Now()
+	}
+	return err
 }
 
 // news takes the endpoints of workspaces with news.
@@ -138,10 +143,9 @@ func (h *holding) news(ctx context.Context) error {
 	list, anywhere := a.news.Take()
 	if anywhere {
 		a.news.Add(list, false)
-		return h.all(ctx)
+		return h.look(ctx)
 	}
 	for _, ws := range list {
-		h.eventful = true
 		if len(h.enabled[ws]) > 0 {
 			h.fresh[ws] = true
 		}
@@ -149,14 +153,14 @@ func (h *holding) news(ctx context.Context) error {
 	var wanted []store.WebhookRef
 	a.mu.Lock()
 	for ws := range h.fresh {
-		waits := false
+		waits := false // for an endpoint that is being left; serve wakes this loop when it has ended
 		for _, id := range h.enabled[ws] {
 			ref := store.WebhookRef{Workspace: ws, ID: id}
 			switch e := a.endpoints[ref]; {
 			case e != nil && e.quitting():
-				waits = true // serve wakes this loop when it has ended
+				waits = true
 			case e == nil && !h.refused[ref]:
-				wanted, waits = append(wanted, ref), true
+				wanted = append(wanted, ref)
 			}
 		}
 		if !waits {
@@ -164,47 +168,27 @@ func (h *holding) news(ctx context.Context) error {
 		}
 	}
 	a.mu.Unlock()
+	err := h.take(ctx, wanted)
+	if err != nil {
+		for _, ref := range wanted {
+			h.fresh[ref.Workspace] = true
+		}
+	}
+	return err
+}
+
+// take begins to serve the wanted endpoints, unless another process serves them.
+func (h *holding) take(ctx context.Context, wanted []store.WebhookRef) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	if err := h.hold(ctx, wanted, false); err != nil {
-		return err
-	}
-	for _, ref := range wanted {
-		delete(h.fresh, ref.Workspace)
-	}
-	return nil
-}
-
-// hold takes the wanted endpoints, unless another process serves them, and may extend the
-// leases of those that this process serves.
-func (h *holding) hold(ctx context.Context, wanted []store.WebhookRef, extend bool) error {
 	a := h.service
 	leases := make([]store.LeaseRef, len(wanted))
 	for i, ref := range wanted {
 		leases[i] = taskRef(ref)
 	}
-	var served []*endpoint
-	if extend {
-		a.mu.Lock()
-		for ref, e := range a.endpoints {
-			if !e.leaves.Load() {
-				served, leases = append(served, e), append(leases, taskRef(ref))
-			}
-		}
-		a.mu.Unlock()
-	}
-	if len(leases) == 0 {
-		return nil
-	}
 	before := a.Uptime()
-	ctx = context.WithoutCancel(ctx)
-	held, err := a.Store.HoldLeases(ctx, leases, a.holder, holdFor) // also with an error, held has what was held
-	for _, e := range served {
-		if calls, ours := held[taskRef(e.ref)]; ours && e.leaves.Load() { // this may have given back a lease that was just ended
-			err = errors.Join(err, e.release(ctx, calls))
-		}
-	}
+	held, err := a.Store.HoldLeases(context.WithoutCancel(ctx), leases, a.holder, holdFor) // also with an error, held has what was held
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, ref := range wanted {
@@ -219,6 +203,24 @@ func (h *holding) hold(ctx context.Context, wanted []store.WebhookRef, extend bo
 			h.refused[ref] = true
 		}
 	}
+	return err
+}
+
+// extend extends the leases of the endpoints that this process serves.
+func (h *holding) extend(ctx context.Context) error {
+	a := h.service
+	var served []*endpoint
+	var leases []store.LeaseRef
+	a.mu.Lock()
+	for ref, e := range a.endpoints {
+		served, leases = append(served, e), append(leases, taskRef(ref))
+	}
+	a.mu.Unlock()
+	if len(leases) == 0 {
+		return nil
+	}
+	before := a.Uptime()
+	held, err := a.Store.ExtendLeases(context.WithoutCancel(ctx), leases, a.holder, holdFor)
 	for _, e := range served {
 		if calls, ours := held[taskRef(e.ref)]; ours {
 			e.extend(before, calls)

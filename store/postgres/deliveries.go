@@ -25,7 +25,8 @@ func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.EnabledWebhoo
 		list, err = all(p, "enabled webhooks", func(row pgx.Row) (w store.EnabledWebhook, err error) {
 			err = row.Scan(into(&w.Workspace), into(&w.ID), &w.Busy)
 			return w, err
-		}, `SELECT h.workspace_id, h.id, l.task IS NOT NULL OR coalesce(s.seq < e.seq, true) FROM webhooks h
+		}, `SELECT h.workspace_id, h.id, l.task IS NOT NULL OR coalesce(s.seq < e.seq, true)
+			OR EXISTS (SELECT 1 FROM deliveries d WHERE d.workspace_id = h.workspace_id AND d.webhook_id = h.id AND d.status = 'pending') FROM webhooks h
 			JOIN workspaces w ON w.id = h.workspace_id AND NOT w.deleted
 			LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id
 			LEFT JOIN event_counters e ON e.workspace_id = h.workspace_id
@@ -43,11 +44,26 @@ const holdLeasesQuery = `INSERT INTO leases (workspace_id, task, until, holder)
 	WHERE leases.holder = excluded.holder OR leases.until < ` + databaseNow + ` OR leases.until > excluded.until
 	RETURNING workspace_id, task, calls`
 
+const extendLeasesQuery = `UPDATE leases l SET until = shard_micros(l.workspace_id) / 1000 + $4 FROM unnest($1::uuid[], $2::text[]) u (workspace_id, task)
+	WHERE l.workspace_id = ANY ($1::uuid[]) AND l.workspace_id = u.workspace_id AND l.task = u.task AND l.holder = $3 RETURNING l.workspace_id, l.task, l.calls`
+
 // HoldLeases gives the tasks to a holder, or extends the holder's leases.
-func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
+func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
 	if s.citus {
-		return s.holdOnCluster(ctx, list, holder, length)
+		return s.leasesOnCluster(ctx, true, list, holder, length)
 	}
+	return s.leases(ctx, holdLeasesQuery, list, holder, length)
+}
+
+// ExtendLeases extends the holder's leases.
+func (s *Store) ExtendLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
+	if s.citus {
+		return s.leasesOnCluster(ctx, false, list, holder, length)
+	}
+	return s.leases(ctx, extendLeasesQuery, list, holder, length)
+}
+
+func (s *Store) leases(ctx context.Context, query string, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
 	workspaces, tasks := make(pgtype.FlatArray[uuid], len(list)), make([]string, len(list))
 	for i, ref := range list {
 		workspaces[i], tasks[i] = uuid(ref.Workspace), ref.Task
@@ -60,7 +76,7 @@ func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder de
 			err := row.Scan(into(&ref.Workspace), &ref.Task, &calls)
 			held[ref] = calls
 			return err
-		}, holdLeasesQuery, workspaces, tasks, uuid(holder), int64(length))
+		}, query, workspaces, tasks, uuid(holder), int64(length))
 	})
 	if err != nil {
 		return nil, err // the rows came before the commit
@@ -83,10 +99,10 @@ var holdLeasesOfQuery = `UPDATE leases l SET until = ` + shardNow("l.workspace_i
 // groupsAtOnce is how many groups of leases are held at the same time.
 const groupsAtOnce = 4
 
-// holdOnCluster is HoldLeases on a cluster. The leases of the workspaces in one shard are
+// leasesOnCluster is HoldLeases or ExtendLeases on a cluster. The leases of the workspaces in one shard are
 // held together, in one transaction on one server. If that fails for some, held has the
 // others.
-func (s *Store) holdOnCluster(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
+func (s *Store) leasesOnCluster(ctx context.Context, take bool, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
 	ids := make(pgtype.FlatArray[uuid], len(list))
 	for i, ref := range list {
 		ids[i] = uuid(ref.Workspace)
@@ -118,14 +134,18 @@ func (s *Store) holdOnCluster(ctx context.Context, list []store.LeaseRef, holder
 			}
 			ours := map[store.LeaseRef]int64{}
 			err := s.atOnce(ctx, "hold leases", func(p *pipe) {
-				p.put(newLeasesQuery, workspaces, tasks, uuid(holder))
+				query := extendLeasesQuery
+				if take {
+					query = holdLeasesOfQuery
+					p.put(newLeasesQuery, workspaces, tasks, uuid(holder))
+				}
 				p.each(func(row pgx.Row) error {
 					var ref store.LeaseRef
 					var calls int64
 					err := row.Scan(into(&ref.Workspace), &ref.Task, &calls)
 					ours[ref] = calls
 					return err
-				}, holdLeasesOfQuery, workspaces, tasks, uuid(holder), int64(length))
+				}, query, workspaces, tasks, uuid(holder), int64(length))
 			})
 			if err == nil {
 				mu.Lock()

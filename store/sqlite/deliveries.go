@@ -9,6 +9,18 @@ import (
 
 // EnabledWebhooks lists the enabled webhooks of all workspaces.
 func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.EnabledWebhook, err error) {
+	version, err := s.watcher.version()
+	if err != nil {
+		return nil, err
+	}
+	if known := s.enabled.Load(); known != nil && known.version == version {
+		return known.list, nil
+	}
+	defer func() {
+		if err == nil {
+			s.enabled.Store(&enabledWebhooks{version, list})
+		}
+	}()
 	err = s.read(ctx, pointRead, func(c conn) error {
 		tasks, err := all("leases of webhooks", c.stmt(`SELECT workspace_id, task FROM leases WHERE task LIKE ? || '%'`).text(store.WebhookTasks), func(s *stmt) store.LeaseRef {
 			return store.LeaseRef{Workspace: s.readID(), Task: s.readText()}
@@ -31,24 +43,45 @@ func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.EnabledWebhoo
 	return list, err
 }
 
-// enabledWebhooksQuery also selects whether there are events after the cursor.
+// enabledWebhooks is the list at a version of the data. A quiet server does not read it
+// again.
+type enabledWebhooks struct {
+	version int64
+	list    []store.EnabledWebhook // read only
+}
+
+// enabledWebhooksQuery also selects whether there are events after the cursor, or pending
+// deliveries.
 const enabledWebhooksQuery = `SELECT h.workspace_id, h.id,
 	coalesce((SELECT seq FROM webhook_states s WHERE s.workspace_id = h.workspace_id AND s.webhook_id = h.id), -1) <
 	coalesce((SELECT seq FROM events e WHERE e.workspace_id = h.workspace_id ORDER BY seq DESC LIMIT 1),
 	(SELECT seq FROM event_floors f WHERE f.workspace_id = h.workspace_id), 0)
+	OR EXISTS (SELECT 1 FROM deliveries d WHERE d.workspace_id = h.workspace_id AND d.webhook_id = h.id AND d.status = 'pending')
 	FROM webhooks h CROSS JOIN workspaces w ON w.id = h.workspace_id AND NOT w.deleted WHERE h.enabled`
 
-const holdLeaseQuery = `INSERT INTO leases (workspace_id, task, until, holder) VALUES (?1, ?2, ?3, ?5)
+const (
+	holdLeaseQuery = `INSERT INTO leases (workspace_id, task, until, holder) VALUES (?1, ?2, ?3, ?5)
 	ON CONFLICT DO UPDATE SET until = excluded.until, calls = leases.calls + (leases.holder IS NOT excluded.holder), holder = excluded.holder
 	WHERE leases.holder = excluded.holder OR leases.until < ?4 OR leases.until > ?3 RETURNING calls`
+	extendLeaseQuery = `UPDATE leases SET until = ?3 WHERE workspace_id = ?1 AND task = ?2 AND holder = ?5 AND ?4 > 0 RETURNING calls`
+)
 
 // HoldLeases gives the tasks to a holder, or extends the holder's leases.
-func (s *Store) HoldLeases(_ context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
+func (s *Store) HoldLeases(_ context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
+	return s.leases(holdLeaseQuery, list, holder, length)
+}
+
+// ExtendLeases extends the holder's leases.
+func (s *Store) ExtendLeases(_ context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
+	return s.leases(extendLeaseQuery, list, holder, length)
+}
+
+func (s *Store) leases(query string, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
 	err = s.write(func(c conn) error {
 		held = map[store.LeaseRef]int64{}
 		now := s.now()
 		for _, ref := range list {
-			row := c.stmt(holdLeaseQuery).id(ref.Workspace).text(ref.Task).time(desk.Time(desk.LeaseFor(now, length))).time(now).id(holder)
+			row := c.stmt(query).id(ref.Workspace).text(ref.Task).time(desk.Time(desk.LeaseFor(now, length))).time(now).id(holder)
 			for row.next() {
 				held[ref] = row.readInt()
 			}

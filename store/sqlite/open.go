@@ -57,6 +57,7 @@ type Store struct {
 	queue   queue
 	readers chan conn
 	watcher watcher
+	enabled atomic.Pointer[enabledWebhooks]
 	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
 
 	turn    *flock.Flock

@@ -405,6 +405,47 @@ func busyWebhooks(t *testing.T, s store.Store) {
 	hold(me)
 	must(t, s.EndLease(t.Context(), ref, me))
 	is("ended: something may be left to do", true)
+	calls = hold(me)
+	drop("by its holder, again", me, calls, true)
+	is("dropped again", false)
+	d := newDelivery(1, desk.ID{})
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(webhook.ID, []*desk.WebhookDelivery{d}) })
+	is("a delivery is pending, as after an import", true)
+}
+
+// extendedLeases: only a holder extends a lease. A task that was taken and dropped by another
+// holder since is not the first one's any more, although nobody holds it.
+func extendedLeases(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	a, b := newID(), newID()
+	ref := store.LeaseRef{Workspace: ws, Task: "one"}
+	extend := func(when string, holder desk.ID, want map[store.LeaseRef]int64) {
+		t.Helper()
+		held, err := s.ExtendLeases(t.Context(), []store.LeaseRef{ref, {Workspace: ws, Task: "none"}}, holder, 1_000_000)
+		must(t, err)
+		equal(t, when, held, want)
+	}
+	hold := func(holder desk.ID, length desk.Time) int64 {
+		t.Helper()
+		held, err := s.HoldLeases(t.Context(), []store.LeaseRef{ref}, holder, length)
+		must(t, err)
+		return held[ref]
+	}
+	none := map[store.LeaseRef]int64{}
+	extend("a task that nobody has had", a, none)
+	hold(a, 1_000_000)
+	extend("held", a, map[store.LeaseRef]int64{ref: 0})
+	extend("by another", b, none)
+	hold(b, 1_000_000)
+	commit(t, s, ws, func(tx store.Tx) error { return tx.CallHolder("one") })
+	extend("extended, and called", a, map[store.LeaseRef]int64{ref: 1})
+	hold(a, -5) // it has ended
+	calls := hold(b, 1_000_000)
+	extend("taken over", a, none)
+	if dropped, err := s.DropLease(t.Context(), ref, b, calls); err != nil || !dropped {
+		t.Errorf("not dropped: %v", err)
+	}
+	extend("dropped since", a, none)
 }
 
 // heldLeases: one holder has a task at a time, and learns that it was called, or that

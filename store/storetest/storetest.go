@@ -128,6 +128,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"deliveries/forgotten":                deliveriesAreForgotten,
 		"deliveries/leases":                   heldLeases,
 		"deliveries/enabled_webhooks":         enabledWebhooks,
+		"deliveries/extended_leases":          extendedLeases,
 		"deliveries/busy_webhooks":            busyWebhooks,
 		"events/one_of_many":                  oneOfMany,
 		"metrics":                             metrics,
