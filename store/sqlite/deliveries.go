@@ -43,13 +43,6 @@ func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.EnabledWebhoo
 	return list, err
 }
 
-// enabledWebhooks is the list at a version of the data. A quiet server does not read it
-// again.
-type enabledWebhooks struct {
-	version int64
-	list    []store.EnabledWebhook // read only
-}
-
 // enabledWebhooksQuery also selects whether there are events after the cursor, or pending
 // deliveries.
 const enabledWebhooksQuery = `SELECT h.workspace_id, h.id,
