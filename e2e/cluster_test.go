@@ -178,7 +178,7 @@ func (s *shop) call(node int, method, path, body string, header ...string) (repl
 }
 
 func (s *shop) write(ctx context.Context, t *testing.T) {
-	for n := 0; ctx.Err() == nil && !t.Failed(); n++ {
+	for n := 0; ctx.Err() == nil; n++ {
 		person, note := fmt.Sprintf("p%d", n%50), strconv.Itoa(n) // written again and again, by both nodes
 		r, err := s.call(n%2, "POST", "/contacts", fmt.Sprintf(`{"external_id":"%s","note":"%s"}`, person, note))
 		switch {
@@ -201,7 +201,7 @@ func (s *shop) write(ctx context.Context, t *testing.T) {
 }
 
 func (s *shop) sends(ctx context.Context, t *testing.T) {
-	for n := 0; ctx.Err() == nil && !t.Failed(); n++ {
+	for n := 0; ctx.Err() == nil; n++ {
 		phone := phoneOf(1000*s.n + n)
 		body := fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone)
 		for try := 0; ; try++ { // until it is answered, also after the load has ended
@@ -275,10 +275,13 @@ func (c *cluster) delivered(s *shop) time.Time {
 // long each took.
 func (c *cluster) since(s *shop, at time.Time) (write, delivery time.Duration) {
 	c.t.Helper()
-	waitFor(c.t, "a write", func() bool {
+	for began := time.Now(); write <= 0; time.Sleep(5 * time.Millisecond) {
 		write = time.Duration(s.wrote.Load() - at.UnixNano())
-		return write > 0
-	})
+		if time.Since(began) > patience {
+			_, failed := c.callsOf(began, time.Now(), func(of *shop, _ clusterCall) bool { return of == s })
+			c.t.Fatalf("workspace %d, on server %d, does not write; its last calls: %+v", s.n, s.server, failed[max(0, len(failed)-4):])
+		}
+	}
 	waitFor(c.t, "a delivery", func() bool {
 		delivery = c.delivered(s).Sub(at)
 		return delivery > 0
@@ -364,14 +367,14 @@ func TestServerKilled(t *testing.T) {
 			r, err := one.clients[0].send("PUT", "/members/"+one.member+"/availability", `{"available":true}`)
 			return err == nil && r.status == 200
 		})
-		policy := c.until("the waiting conversation to be assigned", back, func() bool { return c.assignee(one, waiting) == one.member })
-		file := c.fetched(one, from, back)
+		policy := c.until("the waiting conversation to be assigned", func() bool { return c.assignee(one, waiting) == one.member })
+		file := c.fetched(one, from)
 		_, failed = c.callsOf(killed, time.Now(), func(s *shop, _ clusterCall) bool { return s.server == victim })
 		slowest := time.Duration(0)
 		for _, call := range failed {
 			slowest = max(slowest, call.took)
 		}
-		t.Logf("round %d: server %d with %d of %d workspaces was away for %v: %d calls failed, the slowest answer after %v; after it was back: writes %v, webhooks %v, policy %v, a file %v; others' p99 %v, before %v",
+		t.Logf("round %d: server %d with %d of %d workspaces was away for %v: %d calls failed, the slowest answer after %v; after it was back: writes %v, webhooks %v; the policy took %v, a file %v; others' p99 %v, before %v",
 			round, victim, len(hit), len(c.workspaces), back.Sub(killed).Round(time.Millisecond), len(failed), slowest.Round(time.Millisecond),
 			write.Round(time.Millisecond), delivery.Round(time.Millisecond), policy.Round(time.Millisecond), file.Round(time.Millisecond), percentile(others, 99), percentile(before, 99))
 		if slowest > answerAfter {
@@ -384,9 +387,10 @@ func TestServerKilled(t *testing.T) {
 	end()
 }
 
-// until waits, and returns how long after a time something is so.
-func (c *cluster) until(what string, from time.Time, is func() bool) time.Duration {
+// until waits until something is so, and returns how long that took.
+func (c *cluster) until(what string, is func() bool) time.Duration {
 	c.t.Helper()
+	from := time.Now()
 	waitFor(c.t, what, is)
 	return time.Since(from)
 }
@@ -412,15 +416,15 @@ func (c *cluster) assignee(s *shop, conversation string) string {
 	}](c.t, r.body).Data.Member
 }
 
-// fetched lets a person send a file, and returns how long after a time it was fetched.
-func (c *cluster) fetched(s *shop, from string, back time.Time) time.Duration {
+// fetched lets a person send a file, and returns how long after that it was fetched.
+func (c *cluster) fetched(s *shop, from string) time.Duration {
 	c.t.Helper()
 	path := filepath.Join(c.t.TempDir(), "note.txt")
 	if err := os.WriteFile(path, []byte("Hello"), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 	conversation := c.inbound(s, from, "--file", path, "--type", "text/plain", "--fault", "slow:100ms")
-	return c.until("a file to be fetched", back, func() bool {
+	return c.until("a file to be fetched", func() bool {
 		r, err := s.clients[0].send("GET", "/conversations/"+conversation+"/messages", "")
 		return err == nil && r.status == 200 && bytes.Contains(r.body, []byte(`"status":"ready"`))
 	})
