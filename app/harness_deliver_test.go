@@ -99,19 +99,22 @@ func (w *world) deliver(a *app.App) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { a.Deliver.Run(ctx) })
-	running.Go(func() {
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			_ = a.Feed.Look(ctx) // this wakes all followers if the store is cut off
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-			}
-		}
-	})
+	running.Go(func() { looksForEvents(ctx, a) })
 	var once sync.Once
 	stop = func() { once.Do(func() { cancel(); running.Wait() }) }
 	w.t.Cleanup(stop)
 	return stop
+}
+
+// looksForEvents looks for events that other nodes have stored, until ctx ends.
+func looksForEvents(ctx context.Context, a *app.App) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		_ = a.Feed.Look(ctx) // this wakes all followers if the store is cut off
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
 }

@@ -126,11 +126,7 @@ func TestLimbo(t *testing.T) {
 	running, stop := context.WithCancel(ctx)
 	var crew sync.WaitGroup
 	crew.Go(func() { node.AssignWaiting(running) })
-	crew.Go(func() {
-		for ; running.Err() == nil; time.Sleep(50 * time.Millisecond) {
-			_ = node.Feed.Look(running) // it ends with the context
-		}
-	})
+	crew.Go(func() { looksForEvents(running, node) })
 	defer crew.Wait()
 	defer stop()
 	until := func(what string, most time.Duration, is func() bool) time.Duration {

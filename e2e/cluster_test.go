@@ -156,9 +156,13 @@ func (c *cluster) work() (end func()) {
 		c.load.Go(func() { s.write(ctx, c.t) })
 		c.load.Go(func() { s.sends(ctx, c.t) })
 	}
-	return func() {
+	wait := func() {
 		stop()
 		c.load.Wait()
+	}
+	c.t.Cleanup(wait) // also after a failure, while the servers still run
+	return func() {
+		wait()
 		c.check()
 	}
 }

@@ -118,13 +118,10 @@ func (d deployment) crowd(t *testing.T, url string) (chosen []idler, says func(w
 	t.Helper()
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
-	if err := os.MkdirAll(d.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	d.leave(t)
 	if err := os.WriteFile(filepath.Join(d.dir, "secret.key"), []byte(hex.EncodeToString(secret)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.leave(t)
 	store, err := openNodeStore(d.dir)
 	if err != nil {
 		t.Fatal(err)

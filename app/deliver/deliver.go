@@ -164,9 +164,7 @@ func (a *Service) Tries() map[string]int64 {
 	return maps.Clone(a.results)
 }
 
-func taskOf(webhook desk.ID) string { return store.WebhookTask(webhook) }
-
 // taskRef identifies the task of serving a webhook.
 func taskRef(ref store.WebhookRef) store.LeaseRef {
-	return store.LeaseRef{Workspace: ref.Workspace, Task: taskOf(ref.ID)}
+	return store.LeaseRef{Workspace: ref.Workspace, Task: store.WebhookTask(ref.ID)}
 }

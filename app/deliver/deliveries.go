@@ -215,7 +215,7 @@ func (a *Service) directWebhook(ctx context.Context, p desk.Principal, id desk.I
 		if err != nil {
 			return err
 		}
-		if err := tx.CallHolder(taskOf(id)); err != nil {
+		if err := tx.CallHolder(store.WebhookTask(id)); err != nil {
 			return err
 		}
 		return change(tx, w)

@@ -27,7 +27,6 @@ type endpoint struct {
 	oldest  atomic.Int64 // time of the oldest event that is not delivered; 0: none
 	stop    sync.Once
 	stopped chan struct{}
-	rests   bool // nothing is left to do, so the lease is to be dropped
 
 	// Only the loop uses the fields below. state and pending are as in the store, plus the
 	// results that are not stored yet.
@@ -58,6 +57,7 @@ type endpoint struct {
 	disable   disabling
 	added     int // deliveries stored since old ones were last deleted
 	failing   bool
+	rests     bool // nothing is left to do, so the lease is to be dropped
 }
 
 func (e *endpoint) extend(from time.Duration, calls int64) {
@@ -494,7 +494,7 @@ func (e *endpoint) skipExpired(ctx context.Context, page *store.EventPage) error
 	a := e.service
 	ours := false
 	err := a.Store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) (err error) {
-		calls, held, err := tx.Leased(taskOf(e.ref.ID), a.holder)
+		calls, held, err := tx.Leased(store.WebhookTask(e.ref.ID), a.holder)
 		if ours = held && calls == e.calls; err != nil || !ours {
 			return err
 		}

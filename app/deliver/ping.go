@@ -150,7 +150,7 @@ func (a *Service) pinged(ctx context.Context, ref store.WebhookRef, url string, 
 		return nil
 	}
 	err = a.Store.InTx(ctx, ref.Workspace, func(tx store.Tx) error {
-		if err := tx.CallHolder(taskOf(ref.ID)); err != nil {
+		if err := tx.CallHolder(store.WebhookTask(ref.ID)); err != nil {
 			return err
 		}
 		state, err := tx.WebhookState(ref.ID)

@@ -66,7 +66,7 @@ func (e *endpoint) take(s *desk.WebhookState, d *desk.WebhookDelivery, r *outcom
 func (e *endpoint) store(ctx context.Context) error {
 	a := e.service
 	if e.disable.reason == "" && !e.mixed {
-		hold := store.DeliveryHold{WebhookRef: e.ref, Task: taskOf(e.ref.ID), Holder: a.holder, Calls: e.calls, Settings: e.version}
+		hold := store.DeliveryHold{WebhookRef: e.ref, Task: store.WebhookTask(e.ref.ID), Holder: a.holder, Calls: e.calls, Settings: e.version}
 		if stored, err := a.Store.StoreDeliveries(ctx, hold, e.state, e.changed); err != nil {
 			return err
 		} else if stored {
@@ -104,7 +104,7 @@ func (e *endpoint) reconcile(ctx context.Context) error {
 	var ours, changed bool
 	err := a.Store.InTx(ctx, e.ref.Workspace, func(tx store.Tx) error {
 		e.disable = disabling{} // the state in the store decides
-		calls, held, err := tx.Leased(taskOf(id), a.holder)
+		calls, held, err := tx.Leased(store.WebhookTask(id), a.holder)
 		if err != nil {
 			return err
 		}

@@ -136,11 +136,7 @@ func (s *Store) TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest ti
 func (s *Store) Pools(ctx context.Context, of []desk.ID) (list []store.Pool, err error) {
 	query, args := poolsQuery, []any(nil)
 	if of != nil {
-		ids := make([]uuid, len(of))
-		for i, ws := range of {
-			ids[i] = uuid(ws)
-		}
-		query, args = poolsOfQuery, []any{ids}
+		query, args = poolsOfQuery, []any{uuids(of)}
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "pools", func(row pgx.Row) (v store.Pool, err error) {

@@ -392,12 +392,8 @@ func (t *tx) CallHolder(task string) error {
 }
 
 func (t *tx) DeliveriesOf(webhook desk.ID, ids []desk.ID) ([]*desk.WebhookDelivery, error) {
-	wanted := make(pgtype.FlatArray[uuid], len(ids))
-	for i, id := range ids {
-		wanted[i] = uuid(id)
-	}
 	return all(t.pipe, "deliveries", readDelivery, `SELECT `+deliveryColumns+` FROM deliveries
-		WHERE workspace_id = $1 AND webhook_id = $2 AND id = ANY ($3::uuid[]) ORDER BY id`+forUpdate, uuid(t.ws), uuid(webhook), wanted)
+		WHERE workspace_id = $1 AND webhook_id = $2 AND id = ANY ($3::uuid[]) ORDER BY id`+forUpdate, uuid(t.ws), uuid(webhook), uuids(ids))
 }
 
 const (

@@ -107,10 +107,6 @@ func (s *Store) EventLog(ctx context.Context, ws desk.ID, types []desk.EventType
 
 // Heads returns the head of each of the workspaces.
 func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]store.Head, err error) {
-	ids := make([]uuid, len(list))
-	for i, ws := range list {
-		ids[i] = uuid(ws)
-	}
 	err = s.read(ctx, func(p *pipe) error {
 		heads = make(map[desk.ID]store.Head, len(list))
 		p.each(func(row pgx.Row) error {
@@ -120,7 +116,7 @@ func (s *Store) Heads(ctx context.Context, list []desk.ID) (heads map[desk.ID]st
 			heads[ws] = head
 			return err
 		}, `SELECT w.id, w.settings_version, coalesce(e.seq, 0) FROM workspaces w LEFT JOIN event_counters e ON e.workspace_id = w.id
-			WHERE w.id = ANY($1) AND NOT w.deleted`, ids)
+			WHERE w.id = ANY($1) AND NOT w.deleted`, uuids(list))
 		return p.send("heads")
 	})
 	return heads, err

@@ -126,6 +126,15 @@ func (u uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: u, Va
 
 func (u *uuid) ScanUUID(v pgtype.UUID) error { *u = v.Bytes; return nil }
 
+// uuids returns ids as a parameter.
+func uuids(list []desk.ID) pgtype.FlatArray[uuid] {
+	ids := make(pgtype.FlatArray[uuid], len(list))
+	for i, id := range list {
+		ids[i] = uuid(id)
+	}
+	return ids
+}
+
 // into returns a pointer to an id as the target of a scan.
 func into(id *desk.ID) *uuid { return (*uuid)(id) }
 
