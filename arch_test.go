@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 	"app/daily":   {"app/feed", "desk", "store"},
 	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
 	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
-	"app/media":   {"app/steps", "desk", "provider", "store"},
+	"app/media":   {"app/feed", "app/steps", "desk", "provider", "store"},
 	"app/cursors": {"desk"},
 	"app/steps":   {"desk"},
 	"app/vault":   {},

@@ -24,14 +24,15 @@ type App struct {
 
 	base
 	ending
-	writer     *writer
-	libraries  libraries
-	holds      holds
-	flights    flights
-	inboundDue inboundDue
-	readings   readings
-	receipts   receipts
-	pools      pools
+	writer      *writer
+	libraries   libraries
+	holds       holds
+	flights     flights
+	inboundDue  inboundDue
+	readings    readings
+	receipts    receipts
+	pools       pools
+	autoReplies *feed.Due
 }
 
 // NewID returns a new id.

@@ -28,11 +28,7 @@ const (
 // SendAutoReplies sends automatic replies until ctx ends.
 func (a *App) SendAutoReplies(ctx context.Context) {
 	steps.Jobs{
-		Work: "send automatic replies", Every: autoReplyEvery, Most: maxAutoReplying, MostOf: maxAutoReplyingOf, Next: a.sendAutoReply,
-		Due: func(ctx context.Context) ([]desk.ID, error) {
-			waits, err := a.store.AutoRepliesDue(ctx, longestAutoReply)
-			return steps.DueNow(waits), err
-		},
+		Work: "send automatic replies", Every: autoReplyEvery, Most: maxAutoReplying, MostOf: maxAutoReplyingOf, Due: a.autoReplies.Now, Next: a.sendAutoReply,
 	}.Run(ctx, a.log)
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -67,13 +68,16 @@ func New(d Deps) *App {
 	a.Clock = clock.New(clock.Deps{Store: a.store, Now: a.now, Uptime: uptime, Log: d.Log})
 	a.Daily = daily.New(a.store, a.now, a.Feed.News())
 	a.pools.news = a.Feed.News()
+	a.autoReplies = a.Feed.Due(func(ctx context.Context) (map[desk.ID]time.Duration, error) {
+		return a.store.AutoRepliesDue(ctx, longestAutoReply)
+	})
 	a.Deliver = deliver.New(deliver.Deps{
 		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Vault: a.vault, Clock: d.Now, Uptime: uptime, NewID: d.NewID, Random: d.Random,
 		Drained: a.drained, Log: d.Log, RestAfter: d.Bounds.Rest, Poster: d.Poster, Event: d.Event, Rules: d.Deliveries, WebhookRules: a.addresses,
 	})
 	a.Metrics = &Metrics{store: a.store, clock: d.Now}
 	a.Media = media.New(media.Deps{
-		Store: a.store, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
+		Store: a.store, Feed: a.Feed, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
 		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
 	})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}

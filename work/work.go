@@ -95,7 +95,7 @@ type Media interface {
 // How often each step runs.
 const (
 	lookEvery   = 5 * time.Second
-	sweepEvery  = time.Second
+	sweepEvery  = 5 * time.Second
 	forgetEvery = time.Hour // on one of the nodes
 	clockEvery  = time.Minute
 	usesEvery   = time.Minute

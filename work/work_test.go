@@ -199,7 +199,7 @@ func TestSchedules(t *testing.T) {
 			f.stale <- struct{}{}
 		}()
 		f.during(time.Hour-time.Millisecond, slog.New(slog.NewTextHandler(log, nil)))
-		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 3600, "forget": 1, "clock": 60, "count": 240, "uses": 61, "sync": 61, "drop": 180, "forget media": 1}
+		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 720, "forget": 1, "clock": 60, "count": 240, "uses": 61, "sync": 61, "drop": 180, "forget media": 1}
 		if !maps.Equal(f.count, want) {
 			t.Errorf("%v, want %v", f.count, want)
 		}

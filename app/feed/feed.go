@@ -10,6 +10,7 @@
 //	waking.go     the Store that counts events and wakes followers
 //	followers.go  the followers that wait for events, and their limits
 //	news.go       which workspaces have new events
+//	due.go        which workspaces have due jobs
 package feed
 
 import (

@@ -34,10 +34,6 @@ const (
 	fetchTime  = 10 * time.Minute
 	fetchStill = 30 * time.Second
 
-	// longestFetchWait is longer than any job waits. If a job is due later, the clock was
-	// set back after it was stored.
-	longestFetchWait = 2 * time.Hour
-
 	// fetchEvery is how often a process looks for jobs.
 	fetchEvery = time.Second
 )
@@ -95,8 +91,7 @@ func (a *Service) FetchesDue(ctx context.Context) ([]desk.ID, error) {
 	if a.roomLeft() != nil {
 		return nil, nil
 	}
-	waits, err := a.Store.MediaDue(ctx, longestFetchWait)
-	return steps.DueNow(waits), err
+	return a.due.Now(ctx)
 }
 
 // FetchNext fetches the next file of a workspace, if one is due. It reports whether there

@@ -13,10 +13,12 @@ package media
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"parley/app/feed"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -26,9 +28,14 @@ import (
 // extends the lease after every third of this time.
 const fetchLease = time.Minute
 
+// longestFetchWait is longer than any job to fetch a file waits. If a job is due later, the
+// clock was set back after it was stored.
+const longestFetchWait = 2 * time.Hour
+
 // Deps are the parts of a Service. All are required, except those with a default.
 type Deps struct {
 	Store     store.Store
+	Feed      *feed.Service
 	Providers map[desk.ChannelKind]provider.Provider
 	Access    func(ws desk.ID, c *desk.Channel) (provider.Access, error) // opens a channel's secrets
 	Now       func() desk.Time
@@ -44,6 +51,7 @@ type Deps struct {
 // A Service stores and reads files. Its methods are safe for concurrent use.
 type Service struct {
 	Deps
+	due       *feed.Due // files to fetch
 	transfers transfers
 	fetching  fetching
 	reserved  reserved
@@ -52,7 +60,10 @@ type Service struct {
 // New builds a Service.
 func New(d Deps) *Service {
 	d.MaxSize, d.Lease = cmp.Or(d.MaxSize, desk.DefaultMaxMedia), cmp.Or(d.Lease, fetchLease)
-	return &Service{Deps: d}
+	due := d.Feed.Due(func(ctx context.Context) (map[desk.ID]time.Duration, error) {
+		return d.Store.MediaDue(ctx, longestFetchWait)
+	})
+	return &Service{Deps: d, due: due}
 }
 
 // changed returns the event of a message whose attachment has changed.

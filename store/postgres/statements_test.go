@@ -95,9 +95,9 @@ func TestStatements(t *testing.T) {
 // acrossWorkspaces are the statements that are not for one workspace, by their beginning,
 // each with the reason. Citus sends such a statement to every shard.
 var acrossWorkspaces = map[string]string{
-	"SELECT workspace_id, min(CASE WHEN due_at":           "a look for due work, every two seconds or so: inbound items, files, automatic replies",
+	"SELECT workspace_id, min(CASE WHEN due_at":           "a look for due work: inbound items every 5 seconds; files and automatic replies after news",
 	"SELECT p.workspace_id, w.settings_version":           "the same look for conversations that wait for a member",
-	"SELECT a.workspace_id, a.id FROM attempts a":         "a look for sends whose process has died, every second",
+	"SELECT a.workspace_id, a.id FROM attempts a":         "a look for sends whose process has died, every 5 seconds",
 	"SELECT h.workspace_id, h.id, l.task IS NOT NULL":     "a look for webhooks to deliver to, every 6 to 30 seconds",
 	"SELECT workspace_id, seq FROM event_counters WHERE":  "a look for workspaces with new events, every second",
 	"SELECT w.id, w.settings_version, coalesce(e.seq, 0)": "one question for all workspaces in which somebody follows",
