@@ -50,14 +50,9 @@ func (a *App) Forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed := []error{a.store.ForgetPace(ctx, desk.ID{}, access.LongestThrottle), a.Media.DropDrafts(ctx)}
-	for _, w := range workspaces {
-		if ctx.Err() != nil {
-			break
-		}
-		if err := a.forget(ctx, w.ID); err != nil {
-			failed = append(failed, err) // go on with the next workspace
-		}
+	failed := []error{
+		a.store.ForgetPace(ctx, desk.ID{}, access.LongestThrottle), a.Media.DropDrafts(ctx),
+		steps.Abreast(ctx, workspaces, func(w desk.Workspace) error { return a.forget(ctx, w.ID) }),
 	}
 	return errors.Join(failed...)
 }

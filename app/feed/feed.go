@@ -127,11 +127,7 @@ func (a *Service) Forget(ctx context.Context, age time.Duration) error {
 	}
 	now = min(now, a.Now())
 	expired := desk.Expired{Before: now - desk.Time(age.Milliseconds()), Now: now}
-	var failed []error
-	for _, w := range workspaces {
-		failed = append(failed, steps.InGroups(ctx, steps.Group, func(limit int) (int, error) { // the next workspace does not wait for this one
-			return a.Store.DropEvents(ctx, w.ID, expired, limit)
-		}))
-	}
-	return errors.Join(failed...)
+	return steps.Abreast(ctx, workspaces, func(w desk.Workspace) error {
+		return steps.InGroups(ctx, steps.Group, func(limit int) (int, error) { return a.Store.DropEvents(ctx, w.ID, expired, limit) })
+	})
 }

@@ -2,7 +2,6 @@ package media
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"parley/app/steps"
@@ -86,12 +85,9 @@ func (a *Service) ForgetOld(ctx context.Context, age time.Duration) error {
 	if err != nil {
 		return err
 	}
-	var failed []error
-	for _, w := range workspaces {
-		err := steps.InGroups(ctx, group, func(limit int) (int, error) { return a.forgetOld(ctx, w.ID, age, limit) })
-		failed = append(failed, err) // the next workspace does not wait for this one
-	}
-	return errors.Join(failed...)
+	return steps.Abreast(ctx, workspaces, func(w desk.Workspace) error {
+		return steps.InGroups(ctx, group, func(limit int) (int, error) { return a.forgetOld(ctx, w.ID, age, limit) })
+	})
 }
 
 // mostMessages is how many messages with one file get an event when its content is deleted.

@@ -3,6 +3,7 @@ package steps_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"parley/app/steps"
@@ -44,5 +45,41 @@ func TestInGroups(t *testing.T) {
 		if !errors.Is(err, c.err) || calls != len(c.steps) {
 			t.Errorf("%s: %v after %d steps", name, err, calls)
 		}
+	}
+}
+
+// TestAbreast: each element gets its step, not too many at a time, and all errors are
+// returned. After the end of the context, no step begins.
+func TestAbreast(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("failed")
+	var mu sync.Mutex
+	seen, running, most := 0, 0, 0
+	full := make(chan struct{})
+	step := func(n int) error {
+		mu.Lock()
+		seen++
+		running++
+		if most = max(most, running); running == 4 && seen == 4 {
+			close(full)
+		}
+		mu.Unlock()
+		<-full // four steps run at the same time
+		mu.Lock()
+		running--
+		mu.Unlock()
+		if n%2 == 0 {
+			return failed
+		}
+		return nil
+	}
+	err := steps.Abreast(t.Context(), []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, step)
+	if !errors.Is(err, failed) || seen != 9 || most != 4 {
+		t.Errorf("%v; %d steps, %d at a time", err, seen, most)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := steps.Abreast(ended, []int{1, 2}, step); err != nil || seen != 9 {
+		t.Errorf("%v; %d steps after the end", err, seen-9)
 	}
 }

@@ -29,7 +29,38 @@ type recording struct {
 	*recorder
 	name string
 	on   atomic.Bool
+
+	mu       sync.Mutex
+	open     map[*pgx.Conn]bool // the transactions, and whether they write on all servers
+	everyone int                // transactions that write on all servers
 }
+
+// sent follows the transactions of a connection. Only a write of a table that all servers
+// have may commit in two phases.
+func (r *recording) sent(c *pgx.Conn, sql string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	writes := changesAll.MatchString(sql)
+	wrote, within := r.open[c]
+	switch {
+	case strings.HasPrefix(sql, "BEGIN"):
+		r.open[c] = false
+	case sql == "COMMIT":
+		if wrote {
+			r.everyone++
+		}
+		delete(r.open, c)
+	case sql == "ROLLBACK":
+		delete(r.open, c)
+	case within:
+		r.open[c] = wrote || writes
+	case writes:
+		r.everyone++
+	}
+}
+
+// changesAll matches statements that change a table which all servers have.
+var changesAll = regexp.MustCompile(`(?i)\b(?:INSERT INTO|DELETE FROM|UPDATE)\s+(?:installation|claim_rules|uptime|directory)\b`)
 
 func (r *recording) add(sql string) {
 	r.mu.Lock()
@@ -39,8 +70,9 @@ func (r *recording) add(sql string) {
 	}
 }
 
-func (r *recording) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+func (r *recording) TraceQueryStart(ctx context.Context, c *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	r.add(q.SQL)
+	r.sent(c, q.SQL)
 	return ctx
 }
 
@@ -50,28 +82,48 @@ func (*recording) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceB
 	return ctx
 }
 
-func (r *recording) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+func (r *recording) TraceBatchQuery(_ context.Context, c *pgx.Conn, q pgx.TraceBatchQueryData) {
 	r.add(q.SQL)
+	r.sent(c, q.SQL)
 }
 
 func (*recording) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
+// twoPhases counts the commits in two phases that the coordinator has noted.
+func twoPhases(t *testing.T, s *Store) (n int) {
+	t.Helper()
+	if pgtest.Citus() {
+		check(t, s.pool.QueryRow(context.WithoutCancel(t.Context()), `SELECT count(*) FROM pg_dist_transaction`).Scan(&n))
+	}
+	return n
+}
+
 // TestStatements runs the conformance tests with the statements for a Citus cluster, on
-// whatever server the tests have, and judges every statement that the store sends.
+// whatever server the tests have, and judges every statement that the store sends. On a
+// Citus cluster, only transactions that write on all servers commit in two phases.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	r := &recorder{test: map[string]string{}}
 	pool := pgtest.NewPool(t)
+	if pgtest.Citus() { // otherwise it forgets its commits in two phases
+		pgtest.Set(t, "citus.recover_2pc_interval", "-1")
+	}
 	t.Run("conformance", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) store.Store {
-			now := &recording{recorder: r, name: t.Name()}
+			now := &recording{recorder: r, name: t.Name(), open: map[*pgx.Conn]bool{}}
 			s, err := Open(t.Context(), Config{URL: pool.Database(t), MaxConns: 4, asOnCitus: true, tracer: now})
 			check(t, err)
 			if !pgtest.Citus() { // all workspaces are in one shard
 				_, err := s.pool.Exec(t.Context(), `CREATE OR REPLACE FUNCTION get_shard_id_for_distribution_column(regclass, uuid) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'`)
 				check(t, err)
 			}
-			t.Cleanup(func() { check(t, s.Close()) })
+			before := twoPhases(t, s)
+			t.Cleanup(func() {
+				if n := twoPhases(t, s) - before; n > 2*now.everyone { // the coordinator notes each of the two workers
+					t.Errorf("%d commits in two phases, and only %d transactions wrote on all servers", n/2, now.everyone)
+				}
+				check(t, s.Close())
+			})
 			now.on.Store(true) // migrations are no statements of the store's work
 			return s
 		})

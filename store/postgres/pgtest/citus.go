@@ -111,3 +111,14 @@ func Entrance(t testing.TB, database string, n int) string {
 	u.Host = s.Host
 	return u.String()
 }
+
+// Set sets a setting of the coordinator until the test ends.
+func Set(t testing.TB, setting, value string) {
+	t.Helper()
+	change := func(to string) {
+		statement(t, *citus, "ALTER SYSTEM "+to)
+		statement(t, *citus, "SELECT pg_reload_conf()")
+	}
+	change("SET " + setting + " = " + value)
+	t.Cleanup(func() { change("RESET " + setting) })
+}
