@@ -26,7 +26,7 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/media", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/media", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":  {"desk", "store"},
@@ -35,6 +35,7 @@ var rooms = map[string][]string{
 	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
 	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
 	"app/media":   {"app/feed", "app/steps", "desk", "provider", "store"},
+	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/cursors": {"desk"},
 	"app/steps":   {"desk"},
 	"app/vault":   {},
@@ -53,8 +54,8 @@ var rooms = map[string][]string{
 	"poster":                {"desk"},
 	"web":                   {"desk"},
 	"work":                  {"app", "desk"},
-	"api":                   {"app", "app/deliver", "app/feed", "desk", "provider", "web"},
-	"console":               {"app", "app/access", "app/daily", "app/deliver", "app/feed", "desk", "provider", "web"},
+	"api":                   {"app", "app/deliver", "app/feed", "app/search", "desk", "provider", "web"},
+	"console":               {"app", "app/access", "app/daily", "app/deliver", "app/feed", "app/search", "desk", "provider", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
 	"logs":                  {},
@@ -82,6 +83,7 @@ var never = map[string][]string{
 	"app/daily":      {"database/sql", "html/template", "net/http", "os"},
 	"app/deliver":    {"database/sql", "html/template", "net/http", "os"},
 	"app/feed":       {"database/sql", "html/template", "net/http", "os"},
+	"app/search":     {"database/sql", "html/template", "net/http", "os"},
 	"app/media":      {"database/sql", "html/template", "net/http", "os"},
 	"store/sqlite":   {"html/template", "net/http"},
 	"store/postgres": {"html/template", "net/http"},

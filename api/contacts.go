@@ -3,8 +3,11 @@ package api
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 
+	"parley/app/search"
 	"parley/desk"
 )
 
@@ -133,9 +136,12 @@ func (s *Server) listIdentities(c *call) (answer, error) {
 }
 
 func (s *Server) listContacts(c *call) (answer, error) {
-	q, page, err := listQuery(c.r.URL.RawQuery, "external_id", "email", "phone", "owner", "updated_since")
+	q, page, err := listQuery(c.r.URL.RawQuery, "external_id", "email", "phone", "owner", "updated_since", "q", "attribute")
 	if err != nil {
 		return answer{}, err
+	}
+	if q.Has("q") || q.Has("attribute") {
+		return s.searchContacts(c, q, page)
 	}
 	var f desk.ContactFilter
 	for _, kind := range []string{desk.KindExternalID, desk.KindEmail, desk.KindPhone} {
@@ -150,18 +156,58 @@ func (s *Server) listContacts(c *call) (answer, error) {
 	if f.UpdatedSince, err = sinceFilter(q, "updated_since"); err != nil {
 		return answer{}, err
 	}
-	if q.Has("owner") {
-		owner := c.principal.Settings.ResolveMember(desk.ReferTo(q.Get("owner")))
-		if owner == nil {
-			return answer{}, desk.InvalidAt("/owner", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
-		}
-		f.Owner = owner.ID
+	if f.Owner, err = c.ownerFilter(q); err != nil {
+		return answer{}, err
 	}
 	contacts, next, err := s.app.Contacts(c.r.Context(), c.principal, f, page.cursor, page.limit)
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{http.StatusOK, listOf(c.out, contacts, appendContact, next)}, nil
+}
+
+// ownerFilter reads the member whose contacts are asked for; zero: anybody's.
+func (c *call) ownerFilter(q url.Values) (desk.ID, error) {
+	if !q.Has("owner") {
+		return desk.ID{}, nil
+	}
+	owner := c.principal.Settings.ResolveMember(desk.ReferTo(q.Get("owner")))
+	if owner == nil {
+		return desk.ID{}, desk.InvalidAt("/owner", "no member of this workspace has this id or e-mail").Advise(desk.ListMembers)
+	}
+	return owner.ID, nil
+}
+
+// searchContacts answers a list of contacts by q or attribute (contract-data §5).
+func (s *Server) searchContacts(c *call, q url.Values, page page) (answer, error) {
+	for _, other := range []string{desk.KindExternalID, desk.KindEmail, desk.KindPhone, "updated_since"} {
+		if q.Has(other) {
+			return answer{}, desk.InvalidAt("/"+other, "q and attribute can only be combined with owner, limit and cursor")
+		}
+	}
+	search := search.Query{Sought: q.Get("q"), Cursor: page.cursor, Limit: page.limit}
+	var err error
+	if q.Has("q") {
+		if search.Text, err = desk.ParseSearch(search.Sought); err != nil {
+			return answer{}, err
+		}
+	}
+	if q.Has("attribute") {
+		if search.Attribute, search.Value, err = c.principal.Settings.ParseAttributeFilter(q.Get("attribute")); err != nil {
+			return answer{}, err
+		}
+	}
+	if search.Owner, err = c.ownerFilter(q); err != nil {
+		return answer{}, err
+	}
+	found, err := s.app.Search.Find(c.r.Context(), c.principal, search)
+	if err != nil {
+		return answer{}, err
+	}
+	if found.Behind > 0 {
+		c.w.Header()["Search-Behind"] = []string{strconv.Itoa(found.Behind)}
+	}
+	return answer{http.StatusOK, listOf(c.out, found.Contacts, appendContact, found.Next)}, nil
 }
 
 // decodeContact reads a body of contact fields into op.Write. dry tells whether the body

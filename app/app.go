@@ -9,6 +9,7 @@ import (
 	"parley/app/deliver"
 	"parley/app/feed"
 	"parley/app/media"
+	"parley/app/search"
 	"parley/desk"
 )
 
@@ -21,6 +22,7 @@ type App struct {
 	Feed    *feed.Service    // the feed of events
 	Metrics *Metrics         // what /metrics shows of sends, and of the database
 	Media   *media.Service   // files
+	Search  *search.Service  // finding contacts by a text
 
 	base
 	ending

@@ -111,21 +111,25 @@ func rules() map[string]func(s string) {
 	settings := desk.NewSettings(desk.Workspace{}, 1, nil, []desk.Member{{ID: desk.ID{1}, Email: "ada@example.com"}}, nil, nil)
 	values := map[desk.Binding]desk.HintValue{desk.CustomerName: {Value: "Ada Lovelace"}}
 	list := map[string]func(s string){
-		"CanonicalEmail":   func(s string) { desk.CanonicalEmail(s) },
-		"ParseEmail":       func(s string) { _, _ = desk.ParseEmail(s) },
-		"EmailIdentity":    func(s string) { desk.EmailIdentity(s) },
-		"CanonicalNumber":  func(s string) { desk.CanonicalNumber(s) },
-		"DialledNumber":    func(s string) { desk.DialledNumber(s) },
-		"ResolveMember":    func(s string) { settings.ResolveMember(desk.ReferTo(s)) },
-		"ParsePassword":    func(s string) { _, _ = desk.ParsePassword(s, "ada@example.com") },
-		"NormalPassword":   func(s string) { desk.NormalPassword(s) },
-		"Readings":         func(s string) { desk.Readings(s, "BR") },
-		"ParseCountry":     func(s string) { _, _ = desk.ParseCountry(s) },
-		"ParseName":        func(s string) { _, _ = desk.ParseName(s) },
-		"ParseNote":        func(s string) { _, _ = desk.ParseNote(s) },
-		"ParseMessage":     func(s string) { _, _ = desk.ParseMessage(s) },
-		"ParseNoteText":    func(s string) { _, _ = desk.ParseNoteText(s) },
-		"ParseExternalID":  func(s string) { _, _ = desk.ParseExternalID(s) },
+		"CanonicalEmail":  func(s string) { desk.CanonicalEmail(s) },
+		"ParseEmail":      func(s string) { _, _ = desk.ParseEmail(s) },
+		"EmailIdentity":   func(s string) { desk.EmailIdentity(s) },
+		"CanonicalNumber": func(s string) { desk.CanonicalNumber(s) },
+		"DialledNumber":   func(s string) { desk.DialledNumber(s) },
+		"ResolveMember":   func(s string) { settings.ResolveMember(desk.ReferTo(s)) },
+		"ParsePassword":   func(s string) { _, _ = desk.ParsePassword(s, "ada@example.com") },
+		"NormalPassword":  func(s string) { desk.NormalPassword(s) },
+		"Readings":        func(s string) { desk.Readings(s, "BR") },
+		"ParseCountry":    func(s string) { _, _ = desk.ParseCountry(s) },
+		"ParseName":       func(s string) { _, _ = desk.ParseName(s) },
+		"ParseNote":       func(s string) { _, _ = desk.ParseNote(s) },
+		"ParseMessage":    func(s string) { _, _ = desk.ParseMessage(s) },
+		"ParseNoteText":   func(s string) { _, _ = desk.ParseNoteText(s) },
+		"ParseExternalID": func(s string) { _, _ = desk.ParseExternalID(s) },
+		"ParseSearch": func(s string) {
+			_, _ = desk.ParseSearch(s)
+			_ = (&desk.Contact{Name: s, Email: s, ExternalID: s, Phone: "905321234567"}).SearchTerms()
+		},
 		"ParseKind":        func(s string) { _ = desk.ParseKind(s) },
 		"ParsePermissions": func(s string) { _, _ = desk.ParsePermissions(s) },
 		"ParseEventFilter": func(s string) {

@@ -122,3 +122,28 @@ func renderAttributes(list []attributeValue) Attributes {
 	b.WriteByte('}')
 	return Attributes{b.String()}
 }
+
+// holds tells whether an attribute has a value, or has it in its list. value is the text of an
+// option, or a boolean.
+func (a Attributes) holds(of *Attribute, value string) bool {
+	want := value
+	if of.Type.hasOptions() {
+		want = quoteJSON(value)
+	}
+	for _, v := range a.values() {
+		if v.key != of.Key {
+			continue
+		}
+		if of.Type != MultiselectAttribute {
+			return v.json == want
+		}
+		for rest := v.json; len(rest) > 1; { // each element follows a bracket or a comma
+			n := 1 + stringLength(rest[1:])
+			if rest[1:n] == want {
+				return true
+			}
+			rest = rest[n:]
+		}
+	}
+	return false
+}

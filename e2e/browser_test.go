@@ -37,7 +37,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // these hosts are not a secure context, localhost is
 		chromedp.Flag("ignore-certificate-errors", true),             // tests start proxies with their own certificates
 		// Drawing in software costs a tenth less without a process for it.
-		chromedp.DisableGPU, chromedp.Flag("in-process-gpu", true), chromedp.Flag("renderer-process-limit", 1))
+		chromedp.DisableGPU, chromedp.Flag("in-process-gpu", true), chromedp.Flag("renderer-process-limit", "1"))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}

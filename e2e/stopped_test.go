@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -48,7 +49,12 @@ func (w *waits) note(what string, took time.Duration, status int) {
 // inbound messages wait for a few seconds at most. In the end all of them succeed.
 func TestStoppedNode(t *testing.T) {
 	t.Parallel()
-	w := newWhatsApp(t, pgtest.Database(t)+"?pool_max_conns=8", templatesOf(1))
+	database := pgtest.Database(t)
+	joint := "?"
+	if strings.Contains(database, "?") {
+		joint = "&"
+	}
+	w := newWhatsApp(t, database+joint+"pool_max_conns=8", templatesOf(1))
 	nodes := []*server{w.server, w.serve(t), w.serve(t)}
 	w.connect(t, w.server, "--per-second", "1000")
 	member := w.command(t, 0, "member", "add", "--workspace", w.ws, "--name", "Ada", "--email", "ada@example.com")["member_id"].(string)

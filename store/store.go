@@ -43,6 +43,7 @@ type Store interface {
 	Daily
 	Media
 	Policy
+	Search
 
 	// Ready tells whether the database can answer now and this process may write to it.
 	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).

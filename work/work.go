@@ -20,10 +20,11 @@ type Parts struct {
 	Deliver Deliver
 	Daily   Daily
 	Media   Media
+	Search  Search
 }
 
 // Of returns the parts of an App.
-func Of(a *app.App) Parts { return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media} }
+func Of(a *app.App) Parts { return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search} }
 
 // An App has the steps of app.App.
 type App interface {
@@ -92,6 +93,12 @@ type Media interface {
 	ForgetOld(ctx context.Context, age time.Duration) error
 }
 
+// Search has the steps of package search.
+type Search interface {
+	// Run keeps the terms by which contacts are found, until ctx ends.
+	Run(ctx context.Context)
+}
+
 // How often each step runs.
 const (
 	lookEvery   = 5 * time.Second
@@ -137,6 +144,7 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	all.Go(func() { a.Media.Fetch(ctx) })
 	all.Go(func() { a.SendAutoReplies(ctx) })
 	all.Go(func() { a.AssignWaiting(ctx) })
+	all.Go(func() { a.Search.Run(ctx) })
 	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.Media.DropContents, nil) })
 	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.Feed.Look, nil) })
 	if keepEvents > 0 {

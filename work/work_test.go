@@ -58,13 +58,17 @@ func (f *fake) InboundDue() (list []desk.ID, next time.Duration) {
 func (f *fake) InboundNoted() <-chan struct{}   { return f.noted }
 func (f *fake) TemplatesNoted() <-chan struct{} { return f.stale }
 
+type fakeSearch struct{}
+
+func (fakeSearch) Run(ctx context.Context) { <-ctx.Done() }
+
 func (f *fake) SendAutoReplies(ctx context.Context) { <-ctx.Done() }
 
 func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
 // parts are the parts of a fake.
 func (f *fake) parts() work.Parts {
-	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}}
+	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}, Search: fakeSearch{}}
 }
 
 type fakeAccess struct{ *fake }

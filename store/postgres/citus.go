@@ -68,6 +68,8 @@ var placements = map[string]placement{
 	"policies":           byWorkspace,
 	"sandbox_templates":  byWorkspace,
 	"send_keys":          byWorkspace,
+	"search_places":      byWorkspace,
+	"search_terms":       byWorkspace,
 	"sessions":           byWorkspace,
 	"snippets":           byWorkspace,
 	"templates":          byWorkspace,

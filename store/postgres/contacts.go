@@ -480,6 +480,7 @@ func flushBook(t *tx, book *desk.Book) error {
 		named.drop(t.pipe, t.ws)
 		eraseStatuses(t.pipe, t.ws, deleted)
 		eraseResponses(t.pipe, t.ws, gone.ids)
+		t.put(dropTerms, uuid(t.ws), gone.ids)
 	}
 	if len(updated.ids) > 0 {
 		t.put(form(t.citus, updateContacts, updateContactsOnCitus), updated.args(t.ws)...)

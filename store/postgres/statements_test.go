@@ -161,6 +161,7 @@ var acrossWorkspaces = map[string]string{
 	"SELECT coalesce(max(n), 0)":                          "once a start: how many recipes of passwords an e-mail may have",
 	"SELECT a.workspace_id FROM attempts a WHERE":         "a command that has only the id of an attempt",
 	"SELECT count(*) FROM (SELECT 1 FROM":                 "metrics",
+	"SELECT workspace_id, rules, seq, tag, built FROM":    "one question for all workspaces with new events, for the search",
 	"SELECT count(*) FROM webhooks h":                     "metrics",
 	"SELECT coalesce(sum(bytes), 0)::bigint FROM media_u": "metrics",
 	"SELECT c.id, c.enabled, c.status":                    "metrics",

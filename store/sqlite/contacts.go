@@ -367,6 +367,9 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 		if err := eraseResponses(c, ws, e.Stored.ID); err != nil {
 			return err
 		}
+		if err := c.stmt(dropTermsQuery).id(ws).id(e.Stored.ID).run(); err != nil {
+			return err
+		}
 		return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(e.Stored.ID).run()
 	}
 	attributes, further, err := storeValues(c, ws, e)

@@ -24,6 +24,8 @@ func TestEveryTableIsCopied(t *testing.T) {
 		"large_values":     "columns of contacts",
 		"leases":           "they end by themselves",
 		"pace":             "it ends by itself",
+		"search_places":    "the other installation builds the terms anew",
+		"search_terms":     "the other installation builds the terms anew",
 		"send_answers":     "a column of attempts",
 		"uptime":           "Hour reads it, and SetHour stores it",
 	}

@@ -45,6 +45,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00028_said_again.sql":    "b777c5d41d6deeb387c024d302e7ecf0356b375e3956eeacbcf61c5812c59dd7",
 		"00029_room.sql":          "1582592f20fc8d929b0487a202d61fe8d2d6a79e1b6a7b0fc8222cc2c3f8e5ae",
 		"00030_channel_names.sql": "d521ace8048d89502154151a8706774d414e248033a02ab09f42e4b5616f98a9",
+		"00031_search.sql":        "725193e1ecac84ce96b3a660dc8c7008987efd1f85c6d8e42f095f6f4b0b97b0",
 	})
 }
 

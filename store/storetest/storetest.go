@@ -24,6 +24,7 @@
 //	policies.go       reply policies
 //	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
+//	search.go         the terms by which contacts are found
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
@@ -115,6 +116,11 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"events/fields_survive":               eventFields,
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
+		"search/terms_follow_contacts":        searchTerms,
+		"search/pairs_and_counts":             searchPairs,
+		"search/behind":                       searchBehind,
+		"search/contacts_by_id":               contactsByID,
+		"search/beside_deletions":             indexBesideDeletions,
 		"snippets/fields_and_order":           snippets,
 		"snippets/races":                      snippetRaces,
 		"daily/counts":                        dailyCounts,

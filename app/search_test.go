@@ -1,0 +1,278 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/app/search"
+	"parley/desk"
+)
+
+// indexed indexes what has changed.
+func (w *world) indexed() {
+	w.t.Helper()
+	for range 1000 {
+		wait, err := w.Search.Step(w.t.Context())
+		if must(w.t, err); wait < 0 {
+			return
+		}
+	}
+	w.t.Fatal("the search has never done")
+}
+
+// seeks returns the names of the contacts that a text finds, read in pages.
+func (w *world) seeks(text string, limit int, edits ...func(*search.Query)) (names []string) {
+	w.t.Helper()
+	q := search.Query{Sought: text, Limit: limit}
+	if text != "" {
+		var err error
+		q.Text, err = desk.ParseSearch(text)
+		must(w.t, err)
+	}
+	for _, edit := range edits {
+		edit(&q)
+	}
+	for {
+		page, err := w.Search.Find(w.t.Context(), w.caller(), q)
+		must(w.t, err)
+		if len(page.Contacts) > limit || page.Behind > 0 && text == "" {
+			w.t.Errorf("%d contacts in a page of %d, %d behind", len(page.Contacts), limit, page.Behind)
+		}
+		for _, c := range page.Contacts {
+			names = append(names, c.Name)
+		}
+		if page.Next == "" {
+			return names
+		}
+		q.Cursor = page.Next
+	}
+}
+
+func identified(kind, value string) func(*desk.ContactWrite) {
+	return func(w *desk.ContactWrite) {
+		i, err := desk.ParseIdentity(kind, value, "TR")
+		if err != nil {
+			panic(err)
+		}
+		switch w.Sent = append(w.Sent, i); kind {
+		case desk.KindEmail:
+			w.Email = desk.Field[string]{Set: true, Value: value}
+		case desk.KindPhone:
+			w.Phone = desk.Field[string]{Set: true, Value: i.Value}
+		case desk.KindExternalID:
+			w.ExternalID = desk.Field[string]{Set: true, Value: value}
+		default:
+			w.Identities = desk.Field[[]desk.Identity]{Set: true, Value: append(w.Identities.Value, i)}
+		}
+	}
+}
+
+// TestSearch: a contact is found as it is now, also when it has changed since it was indexed,
+// and nobody's terms are left when it is deleted.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.indexed()
+	ada := w.put(named("Ada Lovelace"), identified("external_id", "1"))
+	q := search.Query{Sought: "ada", Limit: 10}
+	q.Text, _ = desk.ParseSearch("ada")
+	if page, err := w.Search.Find(t.Context(), w.caller(), q); err != nil || len(page.Contacts) != 0 || page.Behind != 1 {
+		t.Errorf("%+v, %v", page, err)
+	}
+	w.indexed()
+	if page, err := w.Search.Find(t.Context(), w.caller(), q); err != nil || len(page.Contacts) != 1 || page.Behind != 0 {
+		t.Errorf("%+v, %v", page, err)
+	}
+	w.put(named("Bob"), identified("external_id", "1"))
+	if got := w.seeks("ada", 10); got != nil {
+		t.Errorf("the old name finds %v", got)
+	}
+	w.indexed()
+	if got := w.seeks("bo", 10); len(got) != 1 {
+		t.Errorf("the new name finds %v", got)
+	}
+	w.deleteContact(ada.ID)
+	for range 2 {
+		if got := w.seeks("bo", 10); got != nil {
+			t.Errorf("the name of a deleted contact finds %v", got)
+		}
+		w.indexed()
+	}
+	q.Cursor = "made up"
+	if _, err := w.Search.Find(t.Context(), w.caller(), q); !desk.IsType(err, desk.InvalidRequest) {
+		t.Errorf("another cursor: %v", err)
+	}
+}
+
+// TestSearch_upgrade: the contacts of an older release are indexed, also those that change
+// meanwhile, and again if the rules of terms change.
+func TestSearch_upgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const count = 250
+	for n := range count {
+		w.put(named(fmt.Sprintf("Person %03d", n)), identified("external_id", fmt.Sprint(n)))
+	}
+	for range 2 { // the place is begun, and the first group indexed
+		_, err := w.Search.Step(t.Context())
+		must(t, err)
+	}
+	w.put(named("Changed"), identified("external_id", "3"))
+	w.put(named("Changed"), identified("external_id", "203"))
+	q := search.Query{Sought: "person", Limit: 200}
+	q.Text, _ = desk.ParseSearch("person")
+	if page, err := w.Search.Find(t.Context(), w.caller(), q); err != nil || page.Behind < 100 {
+		t.Errorf("%d behind, %v", page.Behind, err)
+	}
+	w.indexed()
+	if n, changed := len(w.seeks("person", 200)), len(w.seeks("changed", 10)); n != count-2 || changed != 2 {
+		t.Errorf("%d persons, %d changed", n, changed)
+	}
+	if n := w.Search.Behind(); n != 0 {
+		t.Errorf("%d behind", n)
+	}
+}
+
+// TestSearch_sealed: no workspace finds the contacts of another one.
+func TestSearch_sealed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.another()
+	w.put(named("Ada"), identified("external_id", "1"))
+	w.indexed()
+	if got := other.seeks("ada", 10); got != nil {
+		t.Errorf("another workspace finds %v", got)
+	}
+	if got := w.seeks("ada", 10); len(got) != 1 {
+		t.Errorf("its own finds %v", got)
+	}
+}
+
+// TestSearch_model compares what random texts find with a way that looks at all contacts: the
+// same contacts in the same order, however they are paged.
+func TestSearch_model(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	words := []string{"Ada", "Adam", "adele", "Łukasz", "lukas", "山田太郎", "김민수", "O'Brien", "obrien", "Jean-Luc", "jean", "Luc", "de", "x", "ab", "abc", "Straße"}
+	word := func() string { return words[r.IntN(len(words))] }
+	contacts := map[desk.ID]*desk.Contact{}
+	for n := range 300 {
+		name := word()
+		for range r.IntN(3) {
+			name += " " + word()
+		}
+		edits := []func(*desk.ContactWrite){named(name), identified("external_id", fmt.Sprintf("Own-%d", n))}
+		if n%2 == 0 {
+			edits = append(edits, identified("email", fmt.Sprintf("%s%d@%s.example", strings.ToLower([]string{"Ada", "jean", "x"}[n%3]), n, []string{"ab", "luc"}[n%4/2])))
+		}
+		if n%3 == 0 {
+			edits = append(edits, identified("phone", fmt.Sprintf("+9053212%05d", n*37)))
+		}
+		if n%5 == 0 {
+			edits = append(edits, identified("crm", fmt.Sprintf("ab-%d", n)))
+		}
+		c := w.put(edits...)
+		contacts[c.ID] = c
+	}
+	w.indexed()
+	texts := []string{"a", "ad", "ada", "own-1", "own-12 ada", "@ab", "@luc.example", "0532", "053212", "21110", "+90 532 12", "jean-luc", "ab 太郎", "de x ab", "strasse", "o", "1111111111", "--"}
+	for range 100 {
+		text := word()
+		for range r.IntN(3) {
+			text += " " + word()
+		}
+		texts = append(texts, text[:1+r.IntN(len(text))])
+	}
+	for _, text := range texts {
+		text = strings.ToValidUTF8(text, "")
+		s, err := desk.ParseSearch(text)
+		if err != nil {
+			continue
+		}
+		counts := make([]int, len(s.Prefixes()))
+		for i, prefixes := range s.Prefixes() {
+			for _, c := range contacts {
+				for _, term := range c.SearchTerms() {
+					if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(term, p) }) {
+						counts[i]++
+					}
+				}
+			}
+			counts[i] = min(counts[i], desk.SearchCounted)
+		}
+		type hit struct {
+			by string
+			c  *desk.Contact
+		}
+		var hits []hit
+		for _, c := range contacts {
+			if by, ok := s.Hit(c.SearchTerms(), s.Lead(counts)); ok {
+				hits = append(hits, hit{by, c})
+			}
+		}
+		slices.SortFunc(hits, func(a, b hit) int {
+			if a.by != b.by {
+				return strings.Compare(a.by, b.by)
+			}
+			return bytes.Compare(b.c.ID[:], a.c.ID[:])
+		})
+		var want []string
+		for _, h := range hits {
+			want = append(want, h.c.Name)
+		}
+		for _, limit := range []int{1 + r.IntN(7), 200} {
+			if got := w.seeks(text, limit); !slices.Equal(got, want) {
+				t.Errorf("%q by %d: %d hits %q\nwant %d %q", text, limit, len(got), got, len(want), want)
+			}
+		}
+	}
+}
+
+// TestSearch_filters: an owner and an attribute narrow what is found. An attribute alone finds
+// the newest contacts first.
+func TestSearch_filters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.operator()
+	_, _, err := w.PutAttribute(context.Background(), p, desk.AttributeInput{Key: "vip", Type: desk.Field[string]{Set: true, Value: "boolean"}})
+	must(t, err)
+	vip := func(yes bool) func(*desk.ContactWrite) {
+		return func(w *desk.ContactWrite) {
+			w.Attributes = desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{{Key: "vip", Value: desk.Value{Kind: desk.BoolValue, Bool: yes}}}}
+		}
+	}
+	w.put(named("Ada one"), identified("external_id", "1"), vip(true))
+	w.put(named("Ada two"), identified("external_id", "2"), vip(false))
+	w.put(named("Ada three"), identified("external_id", "3"), vip(true))
+	w.put(named("Bob"), identified("external_id", "4"), vip(true))
+	w.indexed()
+	filter := func(text string) func(*search.Query) {
+		a, value, err := w.caller().Settings.ParseAttributeFilter(text)
+		must(t, err)
+		return func(q *search.Query) { q.Attribute, q.Value = a, value }
+	}
+	for _, limit := range []int{1, 10} {
+		for _, c := range []struct {
+			text, filter string
+			want         []string
+		}{
+			{"ada", "vip:true", []string{"Ada three", "Ada one"}},
+			{"ada", "vip:false", []string{"Ada two"}},
+			{"", "vip:true", []string{"Bob", "Ada three", "Ada one"}},
+		} {
+			if got := w.seeks(c.text, limit, filter(c.filter)); !slices.Equal(got, c.want) {
+				t.Errorf("%q %s: %q, want %q", c.text, c.filter, got, c.want)
+			}
+		}
+	}
+	nobody := func(q *search.Query) { q.Owner = w.NewID() }
+	if got := w.seeks("ada", 10, nobody); got != nil {
+		t.Errorf("of another owner: %q", got)
+	}
+}

@@ -1,0 +1,232 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"parley/desk"
+	"parley/store"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+const (
+	searchPlaceColumns = `rules, seq, tag, built`
+	searchPlacesQuery  = `SELECT workspace_id, ` + searchPlaceColumns + ` FROM search_places WHERE workspace_id = ANY ($1) AND rules > 0`
+	newSearchPlace     = `INSERT INTO search_places (workspace_id, rules, seq, tag) VALUES ($1, 0, 0, 0) ON CONFLICT DO NOTHING`
+	// Of several processes, one indexes the contacts of a workspace at a time.
+	lockSearchPlace = `SELECT ` + searchPlaceColumns + ` FROM search_places WHERE workspace_id = $1 FOR UPDATE SKIP LOCKED`
+	moveSearchPlace = `UPDATE search_places SET rules = $2, seq = $3, tag = $4, built = $5 WHERE workspace_id = $1`
+	contactIDsQuery = `SELECT id FROM contacts WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	// Until the end of the transaction, nobody deletes the contacts. They are locked in the
+	// order of ids, as by every other transaction.
+	toIndexQuery = `SELECT c.id, c.external_id, c.name, c.email, c.phone, c.further FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
+		(SELECT *` + contactByID + ` FOR KEY SHARE) c`
+	termsQuery = `SELECT contact_id, term FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]) ORDER BY contact_id, term`
+	dropTerms  = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
+	putTerms   = `INSERT INTO search_terms (workspace_id, contact_id, term)
+		SELECT w.id, u.contact_id, u.term FROM unnest($2::uuid[], $3::text[]) u (contact_id, term)` + inWorkspace
+
+	eventsBehindQuery = `SELECT count(*) FROM (SELECT 1 FROM events WHERE workspace_id = $1 AND kind = ANY ($2)
+		AND seq > coalesce((SELECT seq FROM search_places WHERE workspace_id = $1), 0) AND (SELECT rules FROM search_places WHERE workspace_id = $1) = $4 LIMIT $3) e`
+	contactsBehindQuery = `SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = $1
+		AND NOT EXISTS (SELECT 1 FROM search_places WHERE workspace_id = $1 AND rules = $3 AND built IS NULL)
+		AND id > coalesce((SELECT built FROM search_places WHERE workspace_id = $1), '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT $2) c`
+	countTermsQuery = `SELECT count(*) FROM (SELECT 1 FROM search_terms WHERE workspace_id = $1 AND term >= $2 AND term < $3 ORDER BY term LIMIT $4) t`
+	termPairs       = `SELECT p.term, p.contact_id, ARRAY(SELECT t.term FROM search_terms t WHERE t.workspace_id = $1 AND t.contact_id = p.contact_id ORDER BY t.term)
+		FROM (SELECT term, contact_id FROM search_terms WHERE workspace_id = $1 AND `
+	pairsOfTermQuery    = termPairs + `term >= $2 AND term <= $2 AND contact_id < $3 ORDER BY term, contact_id DESC LIMIT $4) p ORDER BY p.term, p.contact_id DESC`
+	pairsQuery          = termPairs + `term > $2 AND term >= $3 AND term < $4 ORDER BY term, contact_id DESC LIMIT $5) p ORDER BY p.term, p.contact_id DESC`
+	contactsBeforeLimit = `SELECT *, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes FROM contacts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
+)
+
+var contactsBeforeQuery = `SELECT ` + contactColumns + `, c.there FROM (` + upToPage(contactsBeforeLimit, `id DESC`) + `) c JOIN workspaces w ON w.id = $1 ORDER BY c.id DESC`
+
+func readSearchPlace(row pgx.Row, before ...any) (place store.SearchPlace, err error) {
+	var built pgtype.UUID
+	err = row.Scan(append(before, &place.Rules, &place.Event.Seq, &place.Event.Tag, &built)...)
+	place.Building, place.Built = built.Valid, built.Bytes
+	return place, err
+}
+
+// SearchPlaces returns how far the contacts of each workspace are indexed.
+func (s *Store) SearchPlaces(ctx context.Context, of []desk.ID) (places map[desk.ID]store.SearchPlace, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		places = map[desk.ID]store.SearchPlace{}
+		p.each(func(row pgx.Row) (err error) {
+			var ws desk.ID
+			place, err := readSearchPlace(row, into(&ws))
+			places[ws] = place
+			return err
+		}, searchPlacesQuery, uuids(of))
+		return p.send("places of the search")
+	})
+	return places, err
+}
+
+// ContactIDs returns ids of contacts, in order.
+func (s *Store) ContactIDs(ctx context.Context, ws, after desk.ID, limit int) (list []desk.ID, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "contacts to index", func(row pgx.Row) (id desk.ID, err error) {
+			return id, row.Scan(into(&id))
+		}, contactIDsQuery, uuid(ws), uuid(after), limit)
+		return err
+	})
+	return list, err
+}
+
+// IndexContacts stores the terms of contacts, and moves the place of the search. It takes
+// three round trips.
+func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID) (done bool, err error) {
+	err = s.write(ctx, ws, false, func(t *tx) error {
+		done = false
+		free, place := false, store.SearchPlace{}
+		if from == (store.SearchPlace{}) {
+			t.put(newSearchPlace, uuid(ws))
+		}
+		t.each(func(row pgx.Row) (err error) {
+			free = true
+			place, err = readSearchPlace(row)
+			return err
+		}, lockSearchPlace, uuid(ws))
+		if err := t.open("place of the search"); err != nil || !free || place != from {
+			return err
+		}
+		if len(contacts) > 0 {
+			if err := indexContacts(t, contacts); err != nil {
+				return err
+			}
+		}
+		built := pgtype.UUID{Bytes: to.Built, Valid: to.Building}
+		t.put(moveSearchPlace, uuid(ws), to.Rules, to.Event.Seq, to.Event.Tag, built)
+		done = true
+		return nil
+	})
+	return done && err == nil, err
+}
+
+func indexContacts(t *tx, ids []desk.ID) error {
+	terms, held := map[desk.ID][]string{}, map[desk.ID][]string{}
+	t.each(func(row pgx.Row) error {
+		var c desk.Contact
+		var further string
+		err := row.Scan(into(&c.ID), &c.ExternalID, &c.Name, &c.Email, &c.Phone, &further)
+		if err == nil {
+			c.Further, err = desk.StoredFurther(further)
+		}
+		terms[c.ID] = c.SearchTerms()
+		return err
+	}, toIndexQuery, uuid(t.ws), uuids(ids))
+	t.each(func(row pgx.Row) error {
+		var id desk.ID
+		var term string
+		err := row.Scan(into(&id), &term)
+		held[id] = append(held[id], term)
+		return err
+	}, termsQuery, uuid(t.ws), uuids(ids))
+	if err := t.send("contacts to index"); err != nil {
+		return err
+	}
+	var gone, of []desk.ID
+	var added []string
+	for _, id := range ids {
+		next := terms[id]
+		if lacks(next, held[id]) { // its terms are deleted and stored anew
+			gone = append(gone, id)
+			held[id] = nil
+		}
+		for _, term := range next {
+			if _, same := slices.BinarySearch(held[id], term); !same {
+				of, added = append(of, id), append(added, term)
+			}
+		}
+	}
+	if len(gone) > 0 {
+		t.put(dropTerms, uuid(t.ws), uuids(gone))
+	}
+	if len(added) > 0 {
+		t.put(putTerms, uuid(t.ws), uuids(of), added)
+	}
+	return nil
+}
+
+// lacks tells whether the sorted list lacks one of the texts.
+func lacks(list, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { _, found := slices.BinarySearch(list, text); return !found })
+}
+
+// SearchBehind counts the changes that are not indexed yet.
+func (s *Store) SearchBehind(ctx context.Context, ws desk.ID, types []desk.EventType, most int) (n int, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		n = 0
+		add := func(row pgx.Row) error {
+			var more int
+			err := row.Scan(&more)
+			n += more
+			return err
+		}
+		p.each(add, contactsBehindQuery, uuid(ws), most, desk.SearchRules)
+		p.each(add, eventsBehindQuery, uuid(ws), types, most, desk.SearchRules)
+		return p.send("changes to index")
+	})
+	return n, err
+}
+
+// CountTerms counts terms by their prefixes.
+func (s *Store) CountTerms(ctx context.Context, ws desk.ID, prefixes [][]string, most int) (counts []int, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		counts = make([]int, len(prefixes))
+		for i, list := range prefixes {
+			for _, prefix := range list {
+				p.each(func(row pgx.Row) error {
+					var n int
+					err := row.Scan(&n)
+					counts[i] = min(most, counts[i]+n)
+					return err
+				}, countTermsQuery, uuid(ws), prefix, desk.AfterPrefix(prefix), most)
+			}
+		}
+		return p.send("count terms")
+	})
+	return counts, err
+}
+
+// TermPairs returns terms of contacts that begin with one of the prefixes.
+func (s *Store) TermPairs(ctx context.Context, ws desk.ID, prefixes []string, after desk.TermPlace, limit int) (pairs []desk.TermPair, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		pairs = nil
+		read := func(query string, args ...any) error {
+			more, err := all(p, "terms", func(row pgx.Row) (pair desk.TermPair, err error) {
+				return pair, row.Scan(&pair.Term, into(&pair.Contact), &pair.Terms)
+			}, query, args...)
+			pairs = append(pairs, more...)
+			return err
+		}
+		if after.Term != "" {
+			if err := read(pairsOfTermQuery, uuid(ws), after.Term, uuid(after.Contact), limit); err != nil {
+				return err
+			}
+		}
+		for _, prefix := range prefixes {
+			end := desk.AfterPrefix(prefix)
+			if len(pairs) == limit || end <= after.Term {
+				continue
+			}
+			if err := read(pairsQuery, uuid(ws), after.Term, prefix, end, limit-len(pairs)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return pairs, err
+}
+
+// ContactsBefore returns contacts, the greatest id first.
+func (s *Store) ContactsBefore(ctx context.Context, ws, before desk.ID, limit int) (list []*desk.Contact, more bool, err error) {
+	if before.IsZero() {
+		before = lastID
+	}
+	list, next, err := s.contactPage(ctx, ws, limit, contactsBeforeQuery, []any{uuid(ws), uuid(before), limit + 1})
+	return list, next != nil, err
+}

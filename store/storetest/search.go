@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// called returns an upsert of a contact with a name, which is found by an own id.
+func called(name string, n int) *desk.Op {
+	id := fmt.Sprint("own-", n)
+	return &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{
+		Name: text(name), ExternalID: text(id), Sent: []desk.Identity{{Kind: desk.KindExternalID, Value: id}},
+	}}
+}
+
+// placeOf returns how far a workspace is indexed.
+func placeOf(t *testing.T, s store.Store, ws desk.ID) store.SearchPlace {
+	t.Helper()
+	places, err := s.SearchPlaces(t.Context(), []desk.ID{ws, newID()})
+	must(t, err)
+	return places[ws]
+}
+
+// index stores the terms of contacts, without a change of what is indexed otherwise.
+func index(t *testing.T, s store.Store, ws desk.ID, contacts ...*desk.Contact) {
+	t.Helper()
+	var ids []desk.ID
+	for _, c := range contacts {
+		ids = append(ids, c.ID)
+	}
+	from := placeOf(t, s, ws)
+	done, err := s.IndexContacts(t.Context(), ws, from, store.SearchPlace{Rules: desk.SearchRules, Event: from.Event}, ids)
+	if must(t, err); !done {
+		t.Fatal("nothing was indexed")
+	}
+}
+
+// foundBy returns the terms of contacts that begin with prefixes, read in pages.
+func foundBy(t *testing.T, s store.Store, ws desk.ID, page int, prefixes ...string) (list []desk.TermPair) {
+	t.Helper()
+	for after := (desk.TermPlace{}); ; {
+		pairs, err := s.TermPairs(t.Context(), ws, prefixes, after, page)
+		must(t, err)
+		if len(pairs) > page {
+			t.Fatalf("%d of %d pairs", len(pairs), page)
+		}
+		list = append(list, pairs...)
+		if len(pairs) < page {
+			return list
+		}
+		after = pairs[page-1].TermPlace
+	}
+}
+
+func searchTerms(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	ada, bob := put(t, s, ws, called("Ada Lovelace", 1)), put(t, s, ws, called("Bob Ross", 2))
+	equal(t, "the place at first", placeOf(t, s, ws), store.SearchPlace{})
+	begun := store.SearchPlace{Rules: desk.SearchRules, Event: desk.EventPlace{Seq: 1, Tag: 2}, Building: true}
+	done, err := s.IndexContacts(t.Context(), ws, store.SearchPlace{}, begun, nil)
+	must(t, err)
+	equal(t, "begun", []any{done, placeOf(t, s, ws)}, []any{true, begun})
+	next := begun
+	next.Built = ada.ID
+	done, err = s.IndexContacts(t.Context(), ws, begun, next, []desk.ID{ada.ID, newID()})
+	must(t, err)
+	equal(t, "one is indexed", []any{done, placeOf(t, s, ws), len(foundBy(t, s, ws, 10, "A"))}, []any{true, next, 2})
+	done, err = s.IndexContacts(t.Context(), ws, begun, next, []desk.ID{bob.ID}) // another process has moved the place
+	must(t, err)
+	equal(t, "from another place", []any{done, len(foundBy(t, s, ws, 10, "A"))}, []any{false, 2})
+	built := store.SearchPlace{Rules: desk.SearchRules, Event: next.Event}
+	done, err = s.IndexContacts(t.Context(), ws, next, built, []desk.ID{bob.ID})
+	must(t, err)
+	equal(t, "built", []any{done, placeOf(t, s, ws), placeOf(t, s, other)}, []any{true, built, store.SearchPlace{}})
+
+	// A contact's terms are those that it had when it was indexed.
+	terms := func(prefix string) (list []string) {
+		for _, p := range foundBy(t, s, ws, 10, prefix) {
+			list = append(list, p.Term)
+		}
+		return list
+	}
+	put(t, s, ws, called("Ada King", 1))
+	equal(t, "before it is indexed", terms("A"), []string{"Aada", "Abob", "Alovelace", "Aross"})
+	index(t, s, ws, ada)
+	index(t, s, ws, ada)
+	equal(t, "indexed", terms("A"), []string{"Aada", "Abob", "Aking", "Aross"})
+	put(t, s, ws, remove(ada.ID))
+	equal(t, "deleted", terms("A"), []string{"Abob", "Aross"})
+	index(t, s, ws, ada)
+	equal(t, "indexed after its deletion", terms("A"), []string{"Abob", "Aross"})
+	if pairs := foundBy(t, s, other, 10, "A"); len(pairs) > 0 {
+		t.Errorf("another workspace finds %v", pairs)
+	}
+	_, err = s.IndexContacts(t.Context(), newID(), store.SearchPlace{}, begun, nil)
+	wantType(t, err, desk.NotFound)
+}
+
+func searchPairs(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	var all []*desk.Contact
+	for n, name := range []string{"Ada", "Adam", "ada x", "Ad Ada", "Adb", "Bada", "Ada", "\U0010FFFF", "Ada"} {
+		all = append(all, put(t, s, ws, called(name, n)))
+	}
+	index(t, s, ws, all...)
+	for _, prefixes := range [][]string{{"Aad"}, {"Aada"}, {"A"}, {"Aadb"}, {"Aada", "Bown-"}, {"B"}, {"Azz"}, {"Bown-", "C"}} {
+		var want []desk.TermPair
+		for _, c := range all {
+			terms := c.SearchTerms()
+			for _, term := range terms {
+				if slices.ContainsFunc(prefixes, func(p string) bool { return len(term) >= len(p) && term[:len(p)] == p }) {
+					want = append(want, desk.TermPair{TermPlace: desk.TermPlace{Term: term, Contact: c.ID}, Terms: terms})
+				}
+			}
+		}
+		slices.SortFunc(want, func(a, b desk.TermPair) int {
+			if a.Term != b.Term {
+				return bytes.Compare([]byte(a.Term), []byte(b.Term))
+			}
+			return bytes.Compare(b.Contact[:], a.Contact[:])
+		})
+		for _, page := range []int{1, 2, 3, 100} {
+			equal(t, fmt.Sprint(prefixes, " by ", page), foundBy(t, s, ws, page, prefixes...), want)
+		}
+		counts, err := s.CountTerms(t.Context(), ws, [][]string{prefixes, {"Azz"}, prefixes}, 4)
+		must(t, err)
+		equal(t, "counts", counts, []int{min(4, len(want)), 0, min(4, len(want))})
+	}
+}
+
+func searchBehind(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	var all []*desk.Contact
+	for n := range 5 {
+		all = append(all, put(t, s, ws, called("Ada", n)))
+	}
+	behind := func(most, want int) {
+		t.Helper()
+		n, err := s.SearchBehind(t.Context(), ws, []desk.EventType{desk.ContactCreated, desk.ContactUpdated}, most)
+		must(t, err)
+		equal(t, "behind", n, want)
+	}
+	newest := func() desk.EventPlace {
+		page, err := s.Events(t.Context(), ws, store.EventQuery{From: store.FromNewest, Bare: true}, func(*desk.Settings) ([]desk.EventType, error) { return nil, nil })
+		must(t, err)
+		return page.Next
+	}
+	move := func(to store.SearchPlace) {
+		t.Helper()
+		done, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), to, nil)
+		if must(t, err); !done {
+			t.Error("not moved")
+		}
+	}
+	behind(10, 5)
+	behind(3, 3)
+	move(store.SearchPlace{Rules: desk.SearchRules, Event: newest(), Building: true, Built: all[1].ID})
+	ids, err := s.ContactIDs(t.Context(), ws, all[1].ID, 2)
+	must(t, err)
+	after := slices.DeleteFunc(slices.Clone(all), func(c *desk.Contact) bool { return bytes.Compare(c.ID[:], all[1].ID[:]) <= 0 })
+	slices.SortFunc(after, func(a, b *desk.Contact) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	var want []desk.ID
+	for _, c := range after[:min(2, len(after))] {
+		want = append(want, c.ID)
+	}
+	equal(t, "contacts to index", ids, want)
+	behind(10, len(after))
+	put(t, s, ws, called("Eve", 1))
+	behind(10, len(after)+1)
+	move(store.SearchPlace{Rules: desk.SearchRules, Event: placeOf(t, s, ws).Event})
+	behind(10, 1)
+	move(store.SearchPlace{Rules: desk.SearchRules, Event: newest()})
+	behind(10, 0)
+	must(t, s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) { // an event of another type
+		return desk.Change{Attribute: &desk.Attribute{Key: "a", Label: "A", Type: desk.TextAttribute}, Events: []desk.Event{{Type: desk.AttributeCreated, Key: "a", At: now()}}}, nil
+	}))
+	behind(10, 0)
+	move(store.SearchPlace{Rules: desk.SearchRules + 1, Event: newest()}) // of another release
+	behind(10, 5)
+}
+
+func contactsByID(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	var all []*desk.Contact
+	for n := range 7 {
+		all = append(all, put(t, s, ws, called("Ada", n)))
+	}
+	slices.SortFunc(all, func(a, b *desk.Contact) int { return bytes.Compare(b.ID[:], a.ID[:]) })
+	ids := func(contacts []*desk.Contact) (list []string) {
+		for _, c := range contacts {
+			list = append(list, c.ID.String()+" "+c.Name)
+		}
+		return list
+	}
+	var list []*desk.Contact
+	for before, more := (desk.ID{}), true; more; {
+		var page []*desk.Contact
+		var err error
+		page, more, err = s.ContactsBefore(t.Context(), ws, before, 3)
+		if must(t, err); len(page) == 0 || len(page) > 3 {
+			t.Fatalf("a page of %d", len(page))
+		}
+		list, before = append(list, page...), page[len(page)-1].ID
+	}
+	equal(t, "contacts", ids(list), ids(all))
+}
+
+// indexBesideDeletions: whichever of the two is first, a deleted contact has no terms.
+func indexBesideDeletions(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	index(t, s, ws)
+	var all []*desk.Contact
+	for n := range 40 {
+		all = append(all, put(t, s, ws, called("Ada", n)))
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		for from := 0; from < len(all); {
+			place, ids := placeOf(t, s, ws), []desk.ID(nil)
+			for _, c := range all[from : from+4] {
+				ids = append(ids, c.ID)
+			}
+			done, err := s.IndexContacts(t.Context(), ws, place, place, ids)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if done {
+				from += 4
+			}
+		}
+	})
+	both.Go(func() {
+		for _, c := range all {
+			if _, errs, err := apply(t.Context(), s, ws, remove(c.ID)); err != nil || errs[0] != nil {
+				t.Error(err, errs)
+			}
+		}
+	})
+	both.Wait()
+	if pairs := foundBy(t, s, ws, 100, "A", "B"); len(pairs) > 0 {
+		t.Errorf("%d terms of deleted contacts", len(pairs))
+	}
+}
