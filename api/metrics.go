@@ -24,6 +24,7 @@ var (
 	clockAhead      = prometheus.NewDesc("parley_clock_ahead_seconds", "How far this server's clock is ahead of the database's.", nil, nil)
 	mediaFetches    = prometheus.NewDesc("parley_media_fetches_total", "Tries of this process to fetch files of inbound messages, by result.", []string{"result"}, nil)
 	mediaWaiting    = prometheus.NewDesc("parley_media_waiting", "Files that are still to be fetched.", nil, nil)
+	searchBehind    = prometheus.NewDesc("parley_search_behind", "Changes of contacts that the search does not know yet, as far as this process knows.", nil, nil)
 	mediaBytes      = prometheus.NewDesc("parley_media_bytes", "Bytes of the content of files, of all workspaces; equal content of a workspace counts once.", nil, nil)
 	mediaFree       = prometheus.NewDesc("parley_media_free_bytes", "Free bytes of the file system that has the files; absent if the database has them.", nil, nil)
 	bytesOfDB       = prometheus.NewDesc("parley_database_bytes", "Size of the database, with its log.", nil, nil)
@@ -35,7 +36,7 @@ type metrics struct{ app *app.App }
 
 // Describe implements prometheus.Collector.
 func (metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, webhookTries, webhookLag, webhooksByState, clockAhead, mediaFetches, mediaWaiting, mediaBytes, mediaFree, bytesOfDB} {
+	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, webhookTries, webhookLag, webhooksByState, clockAhead, mediaFetches, mediaWaiting, mediaBytes, mediaFree, searchBehind, bytesOfDB} {
 		to <- d
 	}
 }
@@ -66,6 +67,7 @@ func (f metrics) Collect(to chan<- prometheus.Metric) {
 	if free, known := f.app.Media.Free(); known {
 		put(mediaFree, prometheus.GaugeValue, float64(free))
 	}
+	put(searchBehind, prometheus.GaugeValue, float64(f.app.Search.Behind()))
 	put(clockAhead, prometheus.GaugeValue, f.app.Clock.Ahead().Seconds())
 	g, err := f.app.Metrics.Database(context.Background())
 	if err != nil {

@@ -212,6 +212,8 @@ func TestToolsAnswerAsTheAPI(t *testing.T) {
 		{"find_contact", `{"phone":"+1 202 224 3441"}`, "GET /contacts?phone=%2B12022243441", ""},
 		{"find_contact", `{"email":"nobody@example.com"}`, "GET /contacts?email=nobody@example.com", ""},
 		{"find_contact", `{"email":"x"}`, "GET /contacts?email=x", ""},
+		{"find_contact", `{"q":"gra x"}`, "GET /contacts?q=gra+x&limit=50", ""},
+		{"find_contact", `{"q":""}`, "GET /contacts?q=", ""},
 		{"list_attributes", `{}`, "GET /attributes", ""},
 		{"list_attributes", `{"archived":"all"}`, "GET /attributes?archived=all", ""},
 		{"list_members", `{"limit":1}`, "GET /members?limit=1", ""},
@@ -430,7 +432,7 @@ func TestHintsAndInputs(t *testing.T) {
 			t.Errorf("%s: %s", tool.Name, text)
 		}
 		properties := schema["properties"].(map[string]any)
-		if properties["wait"] != nil || properties["q"] != nil || sends != (properties["idempotency_key"] != nil) {
+		if properties["wait"] != nil || (properties["q"] != nil) != (tool.Name == "find_contact") || sends != (properties["idempotency_key"] != nil) {
 			t.Errorf("%s: %s", tool.Name, text)
 		}
 	}

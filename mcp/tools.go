@@ -75,7 +75,7 @@ func toolsOf(d description) []tool {
 		"once they agree, call it again with dry_run false and an idempotency_key. dry_run in the result says which it was."
 	return []tool{
 		{name: "find_contact", title: "Find a contact", needs: string(desk.ContactsRead), input: contact,
-			about: "Finds a contact by exactly one of its identities. data is empty if nobody has it." + data,
+			about: "Finds contacts by exactly one of: an identity (one contact), or q, a part of a name, an e-mail, a number or an id (up to 50, the best first). data is empty if nobody has it." + data,
 			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
 				return findContact(ctx, a, in, contact)
 			}},
@@ -131,7 +131,7 @@ func withMember(schema object, name string, required bool, of object) object {
 const found = "50"
 
 func findContactInput(d description) object {
-	schema := withMember(d.query(http.MethodGet, "/contacts", "owner", "updated_since", "limit", "cursor"), "id", false, object{"type": "string", "description": "The contact's id."})
+	schema := withMember(d.query(http.MethodGet, "/contacts", "owner", "updated_since", "attribute", "limit", "cursor"), "id", false, object{"type": "string", "description": "The contact's id."})
 	schema["minProperties"], schema["maxProperties"] = 1, 1
 	return schema
 }
@@ -144,7 +144,7 @@ func findContact(ctx context.Context, a rest, in input, schema object) ([]byte, 
 	// any contact.
 	in = slices.DeleteFunc(slices.Clone(in), func(m member) bool { return m.value.Kind() == 'n' })
 	if len(in) != 1 {
-		return nil, invalid("give exactly one of id, external_id, email and phone")
+		return nil, invalid("give exactly one of id, external_id, email, phone and q")
 	}
 	if in[0].name != "id" {
 		return a.do(ctx, http.MethodGet, "/contacts"+append(in, member{"limit", jsontext.Value(found)}).query(), nil, nil)
