@@ -193,13 +193,6 @@ func (a *App) NewestContacts(ctx context.Context, p desk.Principal, owner desk.I
 	return contacts, a.cursors.Seal(list, append(binary.BigEndian.AppendUint64(nil, uint64(next.UpdatedAt)), next.ID[:]...)), nil
 }
 
-// FindContacts returns the contacts that hold a text as an e-mail, as a phone number in any
-// spelling, or as an external id, the oldest first. There may be several, because the text
-// can be an e-mail of one contact and an external id of another.
-func (a *App) FindContacts(ctx context.Context, p desk.Principal, text string) ([]*desk.Contact, error) {
-	return a.ContactsHolding(ctx, p, desk.Readings(text, p.Settings.Country))
-}
-
 // ContactsHolding returns the contacts that hold one of the identities, the oldest first.
 func (a *App) ContactsHolding(ctx context.Context, p desk.Principal, list []desk.Identity) ([]*desk.Contact, error) {
 	if len(list) == 0 {

@@ -74,37 +74,3 @@ func TestNewestContacts(t *testing.T) {
 		t.Errorf("of an owner of none: %v, %q, %v", list, next, err)
 	}
 }
-
-// TestFindContacts: a text is an e-mail, a phone in any spelling or an exact external id. If
-// its readings belong to several contacts, all of them are found.
-func TestFindContacts(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p, err := w.Access.Member(t.Context(), w.ws, w.ada.ID)
-	must(t, err)
-	external := func(id string) func(*desk.ContactWrite) {
-		return func(cw *desk.ContactWrite) {
-			cw.ExternalID = text(id)
-			cw.Sent = append(cw.Sent, desk.Identity{Kind: desk.KindExternalID, Value: id})
-		}
-	}
-	byPhone, byID := w.put(phoned(number)), w.put(external(number))
-	both := w.put(external("Ann@example.com"), func(cw *desk.ContactWrite) {
-		cw.Email = text("ann@Example.com")
-		cw.Sent = append(cw.Sent, desk.Identity{Kind: desk.KindEmail, Value: "ann@example.com"})
-	})
-	for find, want := range map[string][]desk.ID{
-		number: {byPhone.ID, byID.ID}, "+" + number: {byPhone.ID}, " 0" + number[2:] + " ": {byPhone.ID},
-		"Ann@example.com": {both.ID}, "ANN@EXAMPLE.COM": {both.ID}, "ann": nil, "": nil, "\x00": nil, number[:8]: nil,
-	} {
-		list, err := w.FindContacts(t.Context(), p, find)
-		must(t, err)
-		var got []desk.ID
-		for _, c := range list {
-			got = append(got, c.ID)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", find, got, want)
-		}
-	}
-}

@@ -1,17 +1,24 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
+	"parley/app/search"
 	"parley/desk"
 )
 
 // A directory is the list of contacts.
 type directory struct {
-	Find        *field
-	Owner       *field
 	Sought      string // the search text; "" for the list
+	Owner       *field
+	Attribute   *field     // nil: no attribute has values to choose from
+	Hidden      [2][]field // what each of the two forms keeps of the other
+	Searched    bool       // by a text or an attribute
+	Count       int        // what was found, if one page has it all
+	Behind      string     // the changes that the search does not know yet; "": none
 	Rows        []contactRow
 	First, Next string
 	MayWrite    bool
@@ -30,14 +37,31 @@ func (s *Server) contacts(c *call) error {
 	if m := c.p.Settings.ResolveMember(desk.ReferTo(c.query("owner"))); m != nil {
 		owner = m.ID
 	}
-	d := directory{Sought: strings.TrimSpace(c.query("find")), MayWrite: c.may(desk.ContactsWrite)}
-	d.Find = c.form.Field("find", "Find", "The whole phone number, e-mail or own id", d.Sought).As("search")
+	d := directory{Sought: strings.TrimSpace(c.query("q")), MayWrite: c.may(desk.ContactsWrite)}
+	attribute := c.query("attribute")
 	d.Owner = c.form.Field("owner", "Owner", "", ownerValue(owner)).Of(owners(c.p.Settings, "Anyone"))
+	if choices := attributeChoices(c.p.Settings); len(choices) > 1 {
+		d.Attribute = c.form.Field("attribute", "Attribute", "", attribute).Of(choices)
+	}
+	q := search.Query{Sought: d.Sought, Limit: pageRows}
+	q.Owner = owner
+	kept := url.Values{}
+	for name, value := range map[string]string{"q": d.Sought, "owner": ownerValue(owner), "attribute": attribute} {
+		if value == "" {
+			continue
+		}
+		kept.Set(name, value)
+		form := 0
+		if name == "q" {
+			form = 1
+		}
+		d.Hidden[form] = append(d.Hidden[form], field{Name: name, Value: value})
+	}
+	slices.SortFunc(d.Hidden[0], func(a, b field) int { return cmp.Compare(a.Name, b.Name) })
 	var list []*desk.Contact
 	var err error
-	if d.Sought != "" {
-		list, err = c.s.app.FindContacts(c.r.Context(), c.p, d.Sought)
-		d.Empty = nothing{"Nobody has this", "Only a whole phone number, e-mail or own id finds its contact, and a number of another country only with its country code. Names are not searched.", "/contacts", "See all contacts"}
+	if d.Searched = d.Sought != "" || attribute != ""; d.Searched {
+		list, err = c.seek(&d, q, attribute, kept)
 	} else {
 		list, err = c.newestContacts(&d, owner)
 	}
@@ -45,16 +69,97 @@ func (s *Server) contacts(c *call) error {
 		return err
 	}
 	for _, v := range list {
-		row := contactRow{ID: v.ID, Href: "/contacts/" + v.ID.String(), Name: nameOf(v), Address: phone(v.Address()), Changed: c.when(v.UpdatedAt)}
-		if row.Address == "" {
-			row.Address = v.Email
-		}
+		row := contactRow{ID: v.ID, Href: "/contacts/" + v.ID.String(), Name: nameOf(v), Address: addressOf(v), Changed: c.when(v.UpdatedAt)}
 		if v.Owner != nil {
 			row.Owner = c.memberName(v.Owner.ID)
 		}
 		d.Rows = append(d.Rows, row)
 	}
 	return c.show("contacts", view{Title: "Contacts", Data: d})
+}
+
+// addressOf returns a number of the contact, or else the e-mail.
+func addressOf(v *desk.Contact) string {
+	if number := phone(v.Address()); number != "" {
+		return number
+	}
+	return v.Email
+}
+
+// seekPages is how many pages of a search are read until one has a contact.
+const seekPages = 4
+
+// seek reads a page of what a text or an attribute finds, and the links to other pages.
+func (c *call) seek(d *directory, q search.Query, attribute string, kept url.Values) (list []*desk.Contact, err error) {
+	d.Empty = nothing{"Nobody fits", "All words are needed: beginnings of names, e-mails, own ids, or at least four digits of a number.", "/contacts", "See all contacts"}
+	if d.Sought != "" {
+		if q.Text, err = desk.ParseSearch(d.Sought); err != nil {
+			d.Empty.Title, d.Empty.Text = "That is too much to search for", "Search for fewer words."
+			return nil, nil
+		}
+	}
+	if attribute != "" {
+		if q.Attribute, q.Value, err = c.p.Settings.ParseAttributeFilter(attribute); err != nil {
+			d.Empty.Title, d.Empty.Text = "No such attribute", "It was archived, or can't be searched."
+			return nil, nil
+		}
+	}
+	q.Cursor = c.query("after")
+	if q.Cursor != "" {
+		d.First = "/contacts?" + kept.Encode()
+	}
+	var page search.Page
+	for range seekPages {
+		page, err = c.s.app.Search.Find(c.r.Context(), c.p, q)
+		if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
+			q.Cursor, d.First = "", ""
+			page, err = c.s.app.Search.Find(c.r.Context(), c.p, q)
+		}
+		if q.Cursor = page.Next; err != nil || len(page.Contacts) > 0 || page.Next == "" {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if page.Next != "" {
+		kept.Set("after", page.Next)
+		d.Next = "/contacts?" + kept.Encode()
+		d.Empty = nothing{Title: "Nobody so far", Text: "There is more to look through."}
+	}
+	if d.First == "" && page.Next == "" {
+		d.Count = len(page.Contacts)
+	}
+	if page.Behind > 0 {
+		d.Behind = several(page.Behind, "change")
+	}
+	return page.Contacts, nil
+}
+
+// mostAttributeChoices is how many values of attributes the list of contacts offers.
+const mostAttributeChoices = 200
+
+// attributeChoices returns the values of attributes by which contacts can be searched, for
+// whole attributes, as many as fit.
+func attributeChoices(s *desk.Settings) []choice {
+	list := []choice{{Label: "Any"}}
+	for _, a := range s.SortedAttributes() {
+		values := a.Options
+		if a.Type == desk.BooleanAttribute {
+			values = []string{"true", "false"}
+		}
+		if _, _, err := s.ParseAttributeFilter(a.Key + ":true"); err != nil || len(list)+len(values) > mostAttributeChoices {
+			continue
+		}
+		for _, value := range values {
+			label := a.Label + ": " + value
+			if a.Type == desk.BooleanAttribute {
+				label = a.Label + ": " + map[string]string{"true": "yes", "false": "no"}[value]
+			}
+			list = append(list, choice{Value: a.Key + ":" + value, Label: label})
+		}
+	}
+	return list
 }
 
 // newestContacts reads a page of the list, and the links to other pages.

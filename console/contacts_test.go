@@ -31,6 +31,20 @@ func (w *world) person(phone, name, owner string) (path string, id desk.ID) {
 	return "/contacts/" + o.ID.String(), o.ID
 }
 
+// indexed lets the search read what has changed.
+func (w *world) indexed() {
+	w.t.Helper()
+	for {
+		wait, err := w.app.Search.Step(context.Background())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if wait < 0 {
+			return
+		}
+	}
+}
+
 // attribute makes an attribute of the workspace.
 func (w *world) attribute(key, label string, kind desk.AttributeType, options ...string) {
 	w.t.Helper()
@@ -53,11 +67,27 @@ func TestContacts(t *testing.T) {
 	mei.get("/contacts").want(200, "Lucía Fernández", "34 612 34 56 78", "you").lacks("Next 50").golden("contacts/list")
 	nora.get("/contacts?owner="+w.mei.ID.String()).want(200, "Lucía", "Mei Tanaka").lacks("سارة")
 	nora.get("/contacts?owner="+w.nora.ID.String()).want(200, "This member owns no contact")
-	for _, find := range []string{"612 34 56 78", "+34612345678", " 0034 612-345-678 "} {
-		mei.get("/contacts?find="+url.QueryEscape(find)).want(200, "Lucía", "1 found").lacks("سارة")
+	w.attribute("plan", "Plan", desk.SelectAttribute, "free", "pro")
+	w.attribute("vip", "VIP", desk.BooleanAttribute)
+	mei.get("/contacts?q=lucia").want(200, "Nobody fits", "The search is 2 changes behind")
+	w.indexed()
+	for _, find := range []string{"612 34 56 78", "+34612345678", " 0034 612-345-678 ", "lucia", "FERNANDEZ lu", "5678"} {
+		mei.get("/contacts?q="+url.QueryEscape(find)).want(200, "Lucía", "1 found").lacks("سارة", "behind")
 	}
-	mei.get("/contacts?find=Luc%C3%ADa").want(200, "Nobody has this").golden("contacts/not_found")
-	mei.get("/contacts?find=+").want(200, "Lucía", "سارة").lacks("found for")
+	mei.get("/contacts?q=lucia").golden("contacts/found")
+	mei.get("/contacts?q=luzia").want(200, "Nobody fits").golden("contacts/not_found")
+	mei.get("/contacts?q=+").want(200, "Lucía", "سارة").lacks("found for")
+	mei.get("/contacts?q=a+b+c+d+e+f+g+h+i").want(200, "That is too much to search for")
+	mei.get("/contacts?q=lucia&owner="+w.mei.ID.String()).want(200, "1 found", `name="q" value="lucia"`)
+	mei.get("/contacts?q=lucia&owner="+w.nora.ID.String()).want(200, "Nobody fits")
+	mei.get("/contacts?attribute=plan:pro").want(200, "Nobody fits", `value="plan:pro" selected`, "VIP: yes")
+	mei.get("/contacts?attribute=nothing:x").want(200, "No such attribute")
+	mei.get("/contacts?q=3461234&after=x").want(200, "2 found")
+
+	mei.get("/search").want(200, `href="/inbox"`, `href="/sends?doubt=yes"`).lacks("Settings: members").golden("contacts/search")
+	nora.get("/search?q=mem").want(200, "Settings: members").lacks("Lucía")
+	mei.get("/search?q=lucia").want(200, "Lucía", first)
+	mei.get("/search?q=nothing+at+all").want(200, "Nothing fits")
 	for i := range pageRows + 1 {
 		w.person("3461234"+string(rune('0'+i/10))+string(rune('0'+i%10))+"99", "Person", "")
 	}
@@ -280,7 +310,7 @@ func TestContact_holders(t *testing.T) {
 	made := mei.post("/contacts/new", sent(t, page, "name", "Not Olivia", "phone", "612 34 56 79", "email", "new@example.com", "owner", w.mei.ID.String(), "leave", "phone")...)
 	at := made.header.Get("Location")
 	mei.get(at).want(200, "Created.", "Not Olivia", "new@example.com")
-	if list, err := w.app.FindContacts(context.Background(), w.operator(), "612345679"); err != nil || len(list) != 1 || list[0].Name != "Olivia" {
+	if list, err := w.app.ContactsHolding(context.Background(), w.operator(), []desk.Identity{{Kind: desk.KindPhone, Value: "34612345679"}}); err != nil || len(list) != 1 || list[0].Name != "Olivia" {
 		t.Errorf("%v, %v", list, err)
 	}
 }

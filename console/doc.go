@@ -44,7 +44,8 @@
 //	upload.go        a form that has a file
 //	templates.go     the templates of a channel: state, preview, the sources of their variables
 //	send.go          the form that sends a template
-//	contacts.go      the list of contacts, and the search
+//	contacts.go      the list of contacts, and finding some of them
+//	search.go        the search for people, their conversations and pages
 //	contact.go       a contact, a new one, deleting one
 //	contact_form.go  the fields of a contact in a form
 //	events.go        the log of events, and its part about settings

@@ -127,6 +127,7 @@ func (s *Server) routes() []route {
 		{"POST /sends/release", desk.AttemptsWrite, s.releaseMany},
 		{"GET /sends/{id}", desk.AttemptsRead, s.attempt},
 		{"POST /sends/{id}/release", desk.AttemptsWrite, s.releaseAttempt},
+		{"GET /search", desk.ContactsRead, s.search},
 		{"GET /contacts", desk.ContactsRead, s.contacts},
 		{"GET /contacts/new", desk.ContactsWrite, s.newContact},
 		{"POST /contacts/new", desk.ContactsWrite, s.createContact},

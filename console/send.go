@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/app"
+	"parley/app/search"
 	"parley/desk"
 )
 
@@ -181,17 +182,27 @@ func (c *call) findTemplates(d *sendPage, l app.TemplateList) {
 	}
 }
 
+// recipients is how many people are listed to whom a template may be sent.
+const recipients = 20
+
 // findRecipient lists the people that a search finds.
 func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	if d.Find == "" {
 		return nil
 	}
 	d.Searched = true
-	list, err := c.s.app.FindContacts(c.r.Context(), c.p, d.Find)
+	text, err := desk.ParseSearch(d.Find)
+	if err != nil { // it is too long
+		return nil
+	}
+	to := search.Query{Sought: d.Find, Limit: recipients}
+	to.Text = text
+	page, err := c.s.app.Search.Find(c.r.Context(), c.p, to)
 	if err != nil {
 		return err
 	}
-	for _, contact := range list {
+	d.More = page.Next != ""
+	for _, contact := range page.Contacts {
 		to := url.Values{"contact": {contact.ID.String()}}
 		for _, name := range []string{"channel", "template"} {
 			if v := q.Get(name); v != "" {

@@ -60,17 +60,6 @@ func (i Identity) canonical() string {
 	return i.Value
 }
 
-// Readings returns the identities that a person may mean by a text: an external id, an
-// e-mail or a phone number. Local phone numbers are read in country.
-func Readings(text, country string) (list []Identity) {
-	for _, kind := range []string{KindExternalID, KindEmail, KindPhone} {
-		if i, err := ParseIdentity(kind, text, country); err == nil {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // Same tells whether two identities of one kind have the same canonical form.
 func (i Identity) Same(other Identity) bool {
 	return i.Kind == other.Kind && (i.Value == other.Value || i.canonical() == other.canonical())

@@ -119,7 +119,6 @@ func rules() map[string]func(s string) {
 		"ResolveMember":   func(s string) { settings.ResolveMember(desk.ReferTo(s)) },
 		"ParsePassword":   func(s string) { _, _ = desk.ParsePassword(s, "ada@example.com") },
 		"NormalPassword":  func(s string) { desk.NormalPassword(s) },
-		"Readings":        func(s string) { desk.Readings(s, "BR") },
 		"ParseCountry":    func(s string) { _, _ = desk.ParseCountry(s) },
 		"ParseName":       func(s string) { _, _ = desk.ParseName(s) },
 		"ParseNote":       func(s string) { _, _ = desk.ParseNote(s) },

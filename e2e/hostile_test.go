@@ -360,7 +360,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 
 	// The parameters of the URL.
-	for _, path := range []string{"/contacts?find=", "/send?find=", "/inbox?view=", "/inbox?channel=", "/inbox?after=", "/contacts?owner=", "/settings/events?types=", "/sends?after=", "/me?done=", "/templates?channel=", "/overview?days=", "/", "/sign-in/", "/inbox/"} {
+	for _, path := range []string{"/contacts?q=", "/contacts?attribute=", "/search?q=", "/send?find=", "/inbox?view=", "/inbox?channel=", "/inbox?after=", "/contacts?owner=", "/settings/events?types=", "/sends?after=", "/me?done=", "/templates?channel=", "/overview?days=", "/", "/sign-in/", "/inbox/"} {
 		b.open(path + strings.ReplaceAll(url.QueryEscape(hostile[25]+hostile[2]+hostile[5]), "+", "%20"))
 		b.wantText()
 	}
@@ -504,7 +504,7 @@ func TestOtherSites(t *testing.T) {
 		t.Fatalf("a password: %d", a.status)
 	}
 	out := &plainClient{t: t, url: s.url, http: &http.Client{CheckRedirect: c.http.CheckRedirect}}
-	for _, next := range append(list[:3:3], "/contacts?find=x") {
+	for _, next := range append(list[:3:3], "/contacts?q=x") {
 		form := out.get("/sign-in?next=" + url.QueryEscape(next)).body
 		a := out.post("/sign-in", "email", "ada@acme.example", "password", password, "next", next)
 		if good := strings.HasPrefix(next, "/contacts"); a.status != 303 || good != (a.location == next) || !good && a.location != "/inbox" || good != strings.Contains(form, `name="next"`) {

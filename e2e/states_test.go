@@ -342,8 +342,11 @@ func (st *stage) shots(t *testing.T) []shot {
 
 		{"contacts", admin, at("/contacts")},
 		{"contacts-next", admin, through("/contacts", "[data-next]")},
-		{"contacts-found", admin, at("/contacts?find=%2B12025550188")},
-		{"contacts-none", admin, at("/contacts?find=nobody")},
+		{"contacts-found", admin, at("/contacts?q=%2B12025550188")},
+		{"contacts-none", admin, at("/contacts?q=nobody")},
+		{"search", admin, at("/search?q=12025550188")},
+		{"search-none", admin, at("/search?q=xyzzy")},
+		{"search-palette", admin, acting(at("/inbox"), pushing("a[href=\"/search\"]", "dialog[open] #hit-0"))},
 		{"contact", admin, contact},
 		{"contact-long", admin, at("/contacts/" + st.people["long"])},
 		{"contact-nameless", admin, at("/contacts/" + st.people["nameless"])},

@@ -24,6 +24,10 @@ when("keydown", (e) => {
 		const to = options(e.target, { ArrowUp: -1, ArrowDown: 1 }[e.key] ?? 0);
 		return e.key === "Enter" && to?.click();
 	}
+	if (e.key === "k" && (e.ctrlKey || e.metaKey) && page.keys === "on" && !find("dialog[open]")) {
+		e.preventDefault();
+		return find("#f-search") ? find("#f-search").focus() : dialogOf("/search");
+	}
 	const saved = find("#snippets"), off = field || e.ctrlKey || e.metaKey || e.altKey || page.keys === "off" || find("dialog[open]");
 	if (e.key === "/" && saved && (e.target.id === "f-reply" ? !e.target.value : !off)) {
 		e.preventDefault();
