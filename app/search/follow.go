@@ -33,23 +33,6 @@ const (
 	taken = 300 * time.Millisecond
 )
 
-// A followed is a workspace as its follower knows it.
-type followed struct {
-	pending bool            // it has changes to index, or may have some
-	seen    desk.EventPlace // from the stored place up to here no contact has changed
-	next    time.Time       // when to index its next group
-	behind  int64           // changes that are not indexed, about
-	taken   bool            // another process has indexed it at the last step
-}
-
-// A pace measures how fast contacts change.
-type pace struct {
-	at     time.Time
-	stored int64             // changes that this process had stored
-	heads  map[desk.ID]int64 // the newest events then
-	rate   float64           // changes a second; other events of other processes count, too
-}
-
 // measure notes how many changes this process has stored, and the newest events.
 func (p *pace) measure(now time.Time, stored int64, heads map[desk.ID]store.Head) {
 	since := now.Sub(p.at)

@@ -8,6 +8,7 @@ package search
 import (
 	"log/slog"
 	"sync"
+	"time"
 
 	"parley/app/cursors"
 	"parley/app/feed"
@@ -32,6 +33,23 @@ type Service struct {
 
 	mu       sync.Mutex
 	followed map[desk.ID]followed
+}
+
+// A followed is a workspace as its follower knows it.
+type followed struct {
+	pending bool            // it has changes to index, or may have some
+	seen    desk.EventPlace // from the stored place up to here no contact has changed
+	next    time.Time       // when to index its next group
+	behind  int64           // changes that are not indexed, about
+	taken   bool            // another process has indexed it at the last step
+}
+
+// A pace measures how fast contacts change.
+type pace struct {
+	at     time.Time
+	stored int64             // changes that this process had stored
+	heads  map[desk.ID]int64 // the newest events then
+	rate   float64           // changes a second; other events of other processes count, too
 }
 
 // New builds a Service.

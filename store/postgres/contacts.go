@@ -433,6 +433,9 @@ const (
 	lockContacts = `SELECT 1 FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 	(SELECT 1` + contactByID + forUpdate + `) c`
 
+	// dropTerms deletes the terms by which a search finds contacts.
+	dropTerms = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
+
 	releaseClaims = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id) CROSS JOIN LATERAL
 	(SELECT ctid AS place FROM claims
 		WHERE workspace_id = $1 AND kind = u.kind AND value = u.value AND contact_id = u.contact_id LIMIT 1) l

@@ -24,7 +24,6 @@ const (
 	toIndexQuery = `SELECT c.id, c.external_id, c.name, c.email, c.phone, c.further FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 		(SELECT *` + contactByID + ` FOR KEY SHARE) c`
 	termsQuery = `SELECT contact_id, term FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]) ORDER BY contact_id, term`
-	dropTerms  = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 	putTerms   = `INSERT INTO search_terms (workspace_id, contact_id, term)
 		SELECT w.id, u.contact_id, u.term FROM unnest($2::uuid[], $3::text[]) u (contact_id, term)` + inWorkspace
 

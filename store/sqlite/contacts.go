@@ -345,6 +345,9 @@ func takeClaims(c conn, ws desk.ID, holder *desk.Contact, claims []desk.Claim) e
 	return nil
 }
 
+// dropTermsQuery deletes the terms by which a search finds a contact.
+const dropTermsQuery = `DELETE FROM search_terms WHERE workspace_id = ? AND contact_id = ?`
+
 func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 	now := e.Now
 	switch {

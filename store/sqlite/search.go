@@ -17,7 +17,6 @@ const (
 	termsOfQuery        = `SELECT term FROM search_terms WHERE workspace_id = ? AND contact_id = ? ORDER BY term`
 	putTermQuery        = `INSERT INTO search_terms (workspace_id, contact_id, term) VALUES (?, ?, ?)`
 	dropTermQuery       = `DELETE FROM search_terms WHERE workspace_id = ? AND contact_id = ? AND term = ?`
-	dropTermsQuery      = `DELETE FROM search_terms WHERE workspace_id = ? AND contact_id = ?`
 	countTermsQuery     = `SELECT count(*) FROM (SELECT 1 FROM search_terms INDEXED BY search_terms_found WHERE workspace_id = ? AND term >= ? AND term < ? LIMIT +?)`
 	pairsOfTermQuery    = `SELECT term, contact_id FROM search_terms INDEXED BY search_terms_found
 		WHERE workspace_id = ? AND term = ? AND contact_id < ? ORDER BY contact_id DESC LIMIT +?`
