@@ -64,7 +64,7 @@ func (s *Server) search(c *call) error {
 		if !c.may(place.needs) || !begins(strings.ToLower(place.name), words) {
 			continue
 		}
-		d.Hits = append(d.Hits, searchHit{Href: place.path, Name: place.name, Note: "page"})
+		d.Hits = append(d.Hits, searchHit{Href: place.path, Name: place.name})
 	}
 	for i := range d.Hits {
 		d.Hits[i].ID = "hit-" + strconv.Itoa(i)
