@@ -114,7 +114,7 @@ func TestSearch(t *testing.T) {
 func TestSearch_upgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const count = 250
+	const count = 700
 	for n := range count {
 		w.put(named(fmt.Sprintf("Person %03d", n)), identified("external_id", fmt.Sprint(n)))
 	}
@@ -123,7 +123,7 @@ func TestSearch_upgrade(t *testing.T) {
 		must(t, err)
 	}
 	w.put(named("Changed"), identified("external_id", "3"))
-	w.put(named("Changed"), identified("external_id", "203"))
+	w.put(named("Changed"), identified("external_id", "603"))
 	q := search.Query{Sought: "person", Limit: 200}
 	q.Text, _ = desk.ParseSearch("person")
 	if page, err := w.Search.Find(t.Context(), w.caller(), q); err != nil || page.Behind < 100 {

@@ -284,6 +284,12 @@ func (s *Search) Prefixes() [][]string {
 	return list
 }
 
+// Others returns the prefixes of all parts but the leading one.
+func (s *Search) Others(lead int) [][]string {
+	list := s.Prefixes()
+	return slices.Delete(list, lead, lead+1)
+}
+
 // Lead returns the part in whose order the hits come: the one with the fewest pairs of a term
 // and a contact, then the longest, then the first.
 func (s *Search) Lead(pairs []int) int {
@@ -340,10 +346,10 @@ type TermPlace struct {
 	Contact ID
 }
 
-// A TermPair is a term that a store has for a contact, with all its terms, sorted.
+// A TermPair is a term that a store has for a contact.
 type TermPair struct {
 	TermPlace
-	Terms []string
+	Fits bool // the contact also has terms that begin with the other parts' prefixes
 }
 
 // A ContactSearch says which contacts are sought. At least Text or Attribute is set.

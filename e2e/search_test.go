@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 var (
 	searchChanges = flag.Int("search-changes", 1000, "how many changes TestSearchFollows makes, at 500 a second. Long run: -search-changes 10000")
+	searchPeople  = flag.Int("search-people", 3000, "among how many people TestSearchOfMany searches. Long run: -search-people 1000000")
 	searchBurst   = flag.Int("search-burst", 2000, "how many contacts TestSearchFollows then creates as fast as it can. Long run: -search-burst 100000")
 )
 
@@ -146,5 +148,73 @@ func searchFollows(t *testing.T, d deployment) {
 		if n := rand.IntN(*searchBurst); !found(fmt.Sprintf("burst n%dx", n)) {
 			t.Errorf("contact %d of the burst is not found", n)
 		}
+	}
+}
+
+// TestSearchOfMany asks for what is hard to find among many people: names that many have, and
+// pairs of names that many have, but few together. With so few people, it only proves that
+// all are answered.
+func TestSearchOfMany(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := deployment{newDir(t), database(t)}
+			_, key := d.workspace(t)
+			s := serve(t, d.dir, "--database", d.database)
+			c := s.client(t, key, 8)
+			first := []string{"Maria", "José", "Anna", "Łukasz", "Mehmet", "Ayşe", "Olena", "Jean-Luc", "Mary Ann", "Zoë"}
+			syllables := []string{"ka", "ro", "mi", "ten", "son", "berg", "ova", "lu", "gar", "cia", "oğlu", "ski"}
+			began := time.Now()
+			together(4, func(i int) {
+				r := rand.New(rand.NewPCG(1, uint64(i)))
+				for n := i; n*500 < *searchPeople; n += 4 {
+					var rows []string
+					for j := range min(500, *searchPeople-n*500) {
+						id := n*500 + j
+						last := syllables[r.IntN(12)] + syllables[r.IntN(12)] + syllables[r.IntN(12)]
+						rows = append(rows, fmt.Sprintf(`{"external_id":"crm-%07d","name":"%s %s","email":"%s.%d@mail%d.example","phone":"+9053%08d"}`,
+							id, first[r.IntN(1+r.IntN(len(first)))], last, "p", id, id%50, id))
+					}
+					if _, err := c.expect("POST", "/contacts/batch", upserts(rows), 200); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			wrote := time.Since(began)
+			for stop := time.Now().Add(20 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+				r, err := c.expect("GET", "/contacts?q=maria&limit=1", "", 200)
+				if err == nil && r.header.Get("Search-Behind") == "" {
+					break
+				}
+				if time.Now().After(stop) {
+					t.Fatal("the search is not level")
+				}
+			}
+			t.Logf("%d people were stored in %v; the search was level %v later", *searchPeople, wrote, time.Since(began)-wrote)
+			type took struct {
+				text string
+				in time.Duration
+			}
+			var all []took
+			r := rand.New(rand.NewPCG(5, 6))
+			ask := func(text string) {
+				began := time.Now()
+				c.must(t, 200, "GET", "/contacts?q="+url.QueryEscape(text), "")
+				all = append(all, took{text, time.Since(began)})
+			}
+			for range 20 {
+				id := r.IntN(*searchPeople)
+				last := syllables[r.IntN(12)] + syllables[r.IntN(12)] + syllables[r.IntN(12)]
+				for _, text := range []string{
+					first[r.IntN(len(first))], last, last[:3], first[r.IntN(len(first))] + " " + last, "m a", "maria " + last[:2], "jose zoe", "ann mar", "@mail", "@mail7.example", "p." + fmt.Sprint(id),
+					fmt.Sprintf("crm-%07d", id), fmt.Sprintf("053%08d", id)[:6], fmt.Sprintf("%04d", id%10_000), "xyzzy", "a b c d e f g h", "ka ro mi",
+				} {
+					ask(text)
+				}
+			}
+			slices.SortFunc(all, func(a, b took) int { return cmp.Compare(b.in, a.in) })
+			t.Logf("%d searches: p50 %v, p99 %v; the slowest: %v", len(all), all[len(all)/2].in, all[len(all)/100].in, all[:8])
+		})
 	}
 }

@@ -31,9 +31,9 @@ type Search interface {
 	CountTerms(ctx context.Context, ws desk.ID, prefixes [][]string, most int) ([]int, error)
 
 	// TermPairs returns up to limit terms of contacts that begin with one of the sorted
-	// prefixes, in the order of desk.TermPlace, after a place. Each comes with all terms of its
-	// contact.
-	TermPairs(ctx context.Context, ws desk.ID, prefixes []string, after desk.TermPlace, limit int) ([]desk.TermPair, error)
+	// prefixes, in the order of desk.TermPlace, after a place. A pair fits if its contact also
+	// has, for each list of others, a term that begins with one of these prefixes.
+	TermPairs(ctx context.Context, ws desk.ID, prefixes []string, others [][]string, after desk.TermPlace, limit int) ([]desk.TermPair, error)
 
 	// ContactsBefore returns up to limit contacts whose ids are smaller than before (zero: all
 	// are), the greatest id first, and whether more follow. A page also ends at the size of a

@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"parley/app/cursors"
 	"parley/desk"
@@ -110,6 +111,10 @@ func (f *finder) all(ctx context.Context) (next string, err error) {
 const (
 	chunk = 500 // how many pairs of a term and a contact are read at a time
 	few   = 25  // how many contacts are read at a time, because each may have hundreds of KiB
+
+	// patience is how long a page looks for hits before it ends with those that it has. Somebody
+	// is typing: the rest is on the next page.
+	patience = 30 * time.Millisecond
 )
 
 // text reads the contacts that a text finds. It returns the cursor of the next page.
@@ -129,9 +134,10 @@ func (f *finder) text(ctx context.Context) (next string, err error) {
 		lead = f.query.Text.Lead(counts)
 	}
 	size := min(2*f.query.Limit, chunk)
-	for looked := 0; looked < desk.MaxSearchPairs; size = chunk {
+	began := time.Now()
+	for looked := 0; looked < desk.MaxSearchPairs && (looked < chunk || time.Since(began) < patience); size = chunk {
 		most := min(size, desk.MaxSearchPairs-looked)
-		pairs, err := f.service.Store.TermPairs(ctx, f.ws, prefixes[lead], place, most)
+		pairs, err := f.service.Store.TermPairs(ctx, f.ws, prefixes[lead], f.query.Text.Others(lead), place, most)
 		if err != nil {
 			return "", err
 		}
@@ -155,16 +161,12 @@ func (f *finder) text(ctx context.Context) (next string, err error) {
 
 // look looks at pairs. It returns how many it has looked at, and whether the page is full.
 func (f *finder) look(ctx context.Context, lead int, pairs []desk.TermPair) (looked int, full bool, err error) {
-	hit := func(terms []string, pair desk.TermPair) bool { // by another term, the contact comes at another place
-		by, ok := f.query.Text.Hit(terms, lead)
-		return ok && by == pair.Term
-	}
 	for looked < len(pairs) {
 		// The stored terms tell for most pairs that they are no hits.
 		var ids []desk.ID
 		end := looked
 		for ; end < len(pairs) && len(ids) < few; end++ {
-			if hit(pairs[end].Terms, pairs[end]) {
+			if pairs[end].Fits {
 				ids = append(ids, pairs[end].Contact)
 			}
 		}
@@ -183,11 +185,13 @@ func (f *finder) look(ctx context.Context, lead int, pairs []desk.TermPair) (loo
 		for ; looked < end; looked++ {
 			pair := pairs[looked]
 			c := contacts[pair.Contact]
-			if c == nil || !hit(pair.Terms, pair) {
+			if c == nil || !pair.Fits {
 				continue
 			}
-			// What was found is checked against the contact as it is now.
-			passes := hit(c.SearchTerms(), pair) && f.query.Passes(c)
+			// What was found is checked against the contact as it is now. By another term, it
+			// comes at another place.
+			by, passes := f.query.Text.Hit(c.SearchTerms(), lead)
+			passes = passes && by == pair.Term && f.query.Passes(c)
 			if passes && len(f.found) == f.query.Limit || !f.take(c, passes) {
 				return looked, true, nil
 			}

@@ -11,8 +11,9 @@ import (
 
 const (
 	// group is how many changes one transaction indexes. On SQLite, everybody's writes wait for
-	// it.
-	group = 100
+	// it. While nobody writes, it is quietGroup.
+	group      = 100
+	quietGroup = 500
 
 	// collect is how long news are collected before they are read.
 	collect = 100 * time.Millisecond
@@ -27,7 +28,10 @@ const (
 	// about five times as much as storing it.
 	backlog = 1000
 	busy    = 500
-	slow    = time.Second
+	slow    = 2 * time.Second
+
+	// window is the least time in which it is measured how fast contacts change.
+	window = 200 * time.Millisecond
 
 	// taken is how long to leave a workspace to another process that indexes it.
 	taken = 300 * time.Millisecond
@@ -36,7 +40,7 @@ const (
 // measure notes how many changes this process has stored, and the newest events.
 func (p *pace) measure(now time.Time, stored int64, heads map[desk.ID]store.Head) {
 	since := now.Sub(p.at)
-	if since < time.Second {
+	if since < window {
 		return
 	}
 	n := stored - p.stored
@@ -112,6 +116,12 @@ func (a *Service) Step(ctx context.Context) (wait time.Duration, err error) {
 		}
 		f.taken = false
 		head, there := heads[ws]
+		was := f.far
+		if f.far = there && head.Event-places[ws].Event.Seq > backlog; f.far && !was { // how fast they change now is measured first
+			f.next = now.Add(window)
+			a.note(ws, f)
+			return nil
+		}
 		if !there { // the workspace was deleted
 			f.pending, f.behind = false, 0
 		} else if err := a.step(ctx, ws, &f, places[ws], head.Event); err != nil && !desk.IsType(err, desk.NotFound) {
@@ -187,12 +197,20 @@ func (f *followed) wait(rate float64) time.Duration {
 	return 0
 }
 
+// group is how many changes to index in one transaction.
+func (p *pace) group() int {
+	if p.rate == 0 {
+		return quietGroup
+	}
+	return group
+}
+
 // step indexes a group of changes of a workspace.
 func (a *Service) step(ctx context.Context, ws desk.ID, f *followed, place store.SearchPlace, newest int64) error {
 	if place.Rules == desk.SearchRules && !place.Building {
 		return a.index(ctx, ws, f, place, newest)
 	}
-	to, ids := place, []desk.ID(nil)
+	to, ids, n := place, []desk.ID(nil), a.pace.group()
 	f.pending, f.behind = true, newest-place.Event.Seq
 	if place.Rules != desk.SearchRules { // all is built anew, from this moment on
 		page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromNewest, Bare: true}, ofChanges)
@@ -202,11 +220,11 @@ func (a *Service) step(ctx context.Context, ws desk.ID, f *followed, place store
 		to = store.SearchPlace{Rules: desk.SearchRules, Event: page.Next, Building: true}
 	} else {
 		var err error
-		if ids, err = a.Store.ContactIDs(ctx, ws, place.Built, group); err != nil {
+		if ids, err = a.Store.ContactIDs(ctx, ws, place.Built, n); err != nil {
 			return err
 		}
-		if to.Built, to.Building = (desk.ID{}), len(ids) == group; to.Building {
-			to.Built = ids[group-1]
+		if to.Built, to.Building = (desk.ID{}), len(ids) == n; to.Building {
+			to.Built = ids[n-1]
 			f.behind += backlog // it is not known how many contacts follow
 		}
 	}
@@ -223,7 +241,7 @@ func (a *Service) index(ctx context.Context, ws desk.ID, f *followed, place stor
 	if f.pending = from.Seq != newest; !f.pending {
 		return nil
 	}
-	page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromPlace, After: from, Limit: group, Bare: true}, ofChanges)
+	page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromPlace, After: from, Limit: a.pace.group(), Bare: true}, ofChanges)
 	switch {
 	case err != nil:
 		return err

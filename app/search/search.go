@@ -41,6 +41,7 @@ type followed struct {
 	seen    desk.EventPlace // from the stored place up to here no contact has changed
 	next    time.Time       // when to index its next group
 	behind  int64           // changes that are not indexed, about
+	far     bool            // it was more than backlog events behind at the last step
 	taken   bool            // another process has indexed it at the last step
 }
 

@@ -33,10 +33,16 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM search_places WHERE workspace_id = $1 AND rules = $3 AND built IS NULL)
 		AND id > coalesce((SELECT built FROM search_places WHERE workspace_id = $1), '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT $2) c`
 	countTermsQuery = `SELECT count(*) FROM (SELECT 1 FROM search_terms WHERE workspace_id = $1 AND term >= $2 AND term < $3 ORDER BY term LIMIT $4) t`
-	termPairs       = `SELECT p.term, p.contact_id, ARRAY(SELECT t.term FROM search_terms t WHERE t.workspace_id = $1 AND t.contact_id = p.contact_id ORDER BY t.term)
+	// The parameters $2 to $4 are the prefixes of other parts: the number of the part, and the
+	// range of the terms. No part may be left that finds no term of the contact. The order of the
+	// innermost query leaves the planner only the primary key.
+	termPairs = `SELECT p.term, p.contact_id, NOT EXISTS (SELECT 1 FROM unnest($2::bigint[]) o (part) WHERE NOT EXISTS (
+			SELECT 1 FROM unnest($2::bigint[], $3::text[], $4::text[]) u (part, least, before) CROSS JOIN LATERAL (SELECT 1 FROM search_terms t
+				WHERE t.workspace_id = $1 AND t.contact_id >= p.contact_id AND t.contact_id <= p.contact_id AND t.term >= u.least AND t.term < u.before
+				ORDER BY t.contact_id, t.term LIMIT 1) t WHERE u.part = o.part))
 		FROM (SELECT term, contact_id FROM search_terms WHERE workspace_id = $1 AND `
-	pairsOfTermQuery    = termPairs + `term >= $2 AND term <= $2 AND contact_id < $3 ORDER BY term, contact_id DESC LIMIT $4) p ORDER BY p.term, p.contact_id DESC`
-	pairsQuery          = termPairs + `term > $2 AND term >= $3 AND term < $4 ORDER BY term, contact_id DESC LIMIT $5) p ORDER BY p.term, p.contact_id DESC`
+	pairsOfTermQuery    = termPairs + `term >= $5 AND term <= $5 AND contact_id < $6 ORDER BY term, contact_id DESC LIMIT $7) p ORDER BY p.term, p.contact_id DESC`
+	pairsQuery          = termPairs + `term > $5 AND term >= $6 AND term < $7 ORDER BY term, contact_id DESC LIMIT $8) p ORDER BY p.term, p.contact_id DESC`
 	contactsBeforeLimit = `SELECT *, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes FROM contacts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 )
 
@@ -192,18 +198,27 @@ func (s *Store) CountTerms(ctx context.Context, ws desk.ID, prefixes [][]string,
 }
 
 // TermPairs returns terms of contacts that begin with one of the prefixes.
-func (s *Store) TermPairs(ctx context.Context, ws desk.ID, prefixes []string, after desk.TermPlace, limit int) (pairs []desk.TermPair, err error) {
+func (s *Store) TermPairs(ctx context.Context, ws desk.ID, prefixes []string, others [][]string, after desk.TermPlace, limit int) (pairs []desk.TermPair, err error) {
+	parts, least, before := []int64{}, []string{}, []string{}
+	for i, list := range others {
+		if len(list) == 0 { // it finds nobody
+			list = []string{"\uFFFF"}
+		}
+		for _, prefix := range list {
+			parts, least, before = append(parts, int64(i)), append(least, prefix), append(before, desk.AfterPrefix(prefix))
+		}
+	}
 	err = s.read(ctx, func(p *pipe) error {
 		pairs = nil
 		read := func(query string, args ...any) error {
 			more, err := all(p, "terms", func(row pgx.Row) (pair desk.TermPair, err error) {
-				return pair, row.Scan(&pair.Term, into(&pair.Contact), &pair.Terms)
-			}, query, args...)
+				return pair, row.Scan(&pair.Term, into(&pair.Contact), &pair.Fits)
+			}, query, append([]any{uuid(ws), parts, least, before}, args...)...)
 			pairs = append(pairs, more...)
 			return err
 		}
 		if after.Term != "" {
-			if err := read(pairsOfTermQuery, uuid(ws), after.Term, uuid(after.Contact), limit); err != nil {
+			if err := read(pairsOfTermQuery, after.Term, uuid(after.Contact), limit); err != nil {
 				return err
 			}
 		}
@@ -212,7 +227,7 @@ func (s *Store) TermPairs(ctx context.Context, ws desk.ID, prefixes []string, af
 			if len(pairs) == limit || end <= after.Term {
 				continue
 			}
-			if err := read(pairsQuery, uuid(ws), after.Term, prefix, end, limit-len(pairs)); err != nil {
+			if err := read(pairsQuery, after.Term, prefix, end, limit-len(pairs)); err != nil {
 				return err
 			}
 		}

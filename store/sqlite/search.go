@@ -15,6 +15,7 @@ const (
 	putSearchPlaceQuery = `INSERT OR REPLACE INTO search_places (workspace_id, rules, seq, tag, built) VALUES (?, ?, ?, ?, ?)`
 	contactIDsQuery     = `SELECT id FROM contacts WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT +?`
 	termsOfQuery        = `SELECT term FROM search_terms WHERE workspace_id = ? AND contact_id = ? ORDER BY term`
+	hasTermQuery        = `SELECT 1 FROM search_terms WHERE workspace_id = ? AND contact_id = ? AND term >= ? AND term < ? LIMIT 1`
 	putTermQuery        = `INSERT INTO search_terms (workspace_id, contact_id, term) VALUES (?, ?, ?)`
 	dropTermQuery       = `DELETE FROM search_terms WHERE workspace_id = ? AND contact_id = ? AND term = ?`
 	countTermsQuery     = `SELECT count(*) FROM (SELECT 1 FROM search_terms INDEXED BY search_terms_found WHERE workspace_id = ? AND term >= ? AND term < ? LIMIT +?)`
@@ -173,7 +174,7 @@ func (s *Store) CountTerms(ctx context.Context, ws desk.ID, prefixes [][]string,
 }
 
 // TermPairs returns terms of contacts that begin with one of the prefixes.
-func (s *Store) TermPairs(ctx context.Context, ws desk.ID, prefixes []string, after desk.TermPlace, limit int) (pairs []desk.TermPair, err error) {
+func (s *Store) TermPairs(ctx context.Context, ws desk.ID, prefixes []string, others [][]string, after desk.TermPlace, limit int) (pairs []desk.TermPair, err error) {
 	pair := func(s *stmt) desk.TermPair {
 		return desk.TermPair{TermPlace: desk.TermPlace{Term: s.readText(), Contact: s.readID()}}
 	}
@@ -200,13 +201,33 @@ func (s *Store) TermPairs(ctx context.Context, ws desk.ID, prefixes []string, af
 			pairs = append(pairs, more...)
 		}
 		for i := range pairs {
-			if pairs[i].Terms, err = all("terms", c.stmt(termsOfQuery).id(ws).id(pairs[i].Contact), (*stmt).readText); err != nil {
+			if pairs[i].Fits, err = hasAll(c, ws, pairs[i].Contact, others); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	return pairs, err
+}
+
+// hasAll tells whether a contact has a term with a prefix of each list.
+func hasAll(c conn, ws, contact desk.ID, lists [][]string) (bool, error) {
+	for _, prefixes := range lists {
+		has := false
+		for _, prefix := range prefixes {
+			found, err := one("terms", c.stmt(hasTermQuery).id(ws).id(contact).text(prefix).text(desk.AfterPrefix(prefix)), (*stmt).readInt)
+			if err != nil {
+				return false, err
+			}
+			if has = found != 0; has {
+				break
+			}
+		}
+		if !has {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // ContactsBefore returns contacts, the greatest id first.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -42,10 +43,16 @@ func index(t *testing.T, s store.Store, ws desk.ID, contacts ...*desk.Contact) {
 }
 
 // foundBy returns the terms of contacts that begin with prefixes, read in pages.
-func foundBy(t *testing.T, s store.Store, ws desk.ID, page int, prefixes ...string) (list []desk.TermPair) {
+func foundBy(t *testing.T, s store.Store, ws desk.ID, page int, prefixes ...string) []desk.TermPair {
+	t.Helper()
+	return foundWith(t, s, ws, page, nil, prefixes...)
+}
+
+// foundWith is foundBy, with the prefixes of other parts.
+func foundWith(t *testing.T, s store.Store, ws desk.ID, page int, others [][]string, prefixes ...string) (list []desk.TermPair) {
 	t.Helper()
 	for after := (desk.TermPlace{}); ; {
-		pairs, err := s.TermPairs(t.Context(), ws, prefixes, after, page)
+		pairs, err := s.TermPairs(t.Context(), ws, prefixes, others, after, page)
 		must(t, err)
 		if len(pairs) > page {
 			t.Fatalf("%d of %d pairs", len(pairs), page)
@@ -110,13 +117,20 @@ func searchPairs(t *testing.T, s store.Store) {
 		all = append(all, put(t, s, ws, called(name, n)))
 	}
 	index(t, s, ws, all...)
-	for _, prefixes := range [][]string{{"Aad"}, {"Aada"}, {"A"}, {"Aadb"}, {"Aada", "Bown-"}, {"B"}, {"Azz"}, {"Bown-", "C"}} {
+	begins := func(prefixes []string) func(string) bool {
+		return func(term string) bool {
+			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(term, p) })
+		}
+	}
+	for n, prefixes := range [][]string{{"Aad"}, {"Aada"}, {"A"}, {"Aadb"}, {"Aada", "Bown-"}, {"B"}, {"Azz"}, {"Bown-", "C"}} {
+		others := [][][]string{nil, {{"Bown-0", "Bown-2"}}, {{"Bown-"}, {"Aada", "Axyz"}}, {{}}}[n%4]
 		var want []desk.TermPair
 		for _, c := range all {
 			terms := c.SearchTerms()
 			for _, term := range terms {
-				if slices.ContainsFunc(prefixes, func(p string) bool { return len(term) >= len(p) && term[:len(p)] == p }) {
-					want = append(want, desk.TermPair{TermPlace: desk.TermPlace{Term: term, Contact: c.ID}, Terms: terms})
+				if begins(prefixes)(term) {
+					fits := !slices.ContainsFunc(others, func(other []string) bool { return !slices.ContainsFunc(terms, begins(other)) })
+					want = append(want, desk.TermPair{TermPlace: desk.TermPlace{Term: term, Contact: c.ID}, Fits: fits})
 				}
 			}
 		}
@@ -127,7 +141,7 @@ func searchPairs(t *testing.T, s store.Store) {
 			return bytes.Compare(b.Contact[:], a.Contact[:])
 		})
 		for _, page := range []int{1, 2, 3, 100} {
-			equal(t, fmt.Sprint(prefixes, " by ", page), foundBy(t, s, ws, page, prefixes...), want)
+			equal(t, fmt.Sprint(prefixes, " by ", page), foundWith(t, s, ws, page, others, prefixes...), want)
 		}
 		counts, err := s.CountTerms(t.Context(), ws, [][]string{prefixes, {"Azz"}, prefixes}, 4)
 		must(t, err)
