@@ -26,7 +26,7 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/media", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/imports", "app/media", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":  {"desk", "store"},
@@ -35,6 +35,8 @@ var rooms = map[string][]string{
 	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
 	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
 	"app/media":   {"app/feed", "app/steps", "desk", "provider", "store"},
+	"app/imports": {"desk", "store"},
+	"transfer":    {"desk"},
 	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/cursors": {"desk"},
 	"app/steps":   {"desk"},
@@ -61,7 +63,7 @@ var rooms = map[string][]string{
 	"logs":                  {},
 
 	// The only package that knows all others.
-	"cmd/parley": {"api", "app", "app/deliver", "app/feed", "config", "console", "desk", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
+	"cmd/parley": {"api", "app", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
 	// Packages that are linked into tests only.
 	"store/postgres/pgtest":                        {},
@@ -83,6 +85,7 @@ var never = map[string][]string{
 	"app/daily":      {"database/sql", "html/template", "net/http", "os"},
 	"app/deliver":    {"database/sql", "html/template", "net/http", "os"},
 	"app/feed":       {"database/sql", "html/template", "net/http", "os"},
+	"app/imports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/search":     {"database/sql", "html/template", "net/http", "os"},
 	"app/media":      {"database/sql", "html/template", "net/http", "os"},
 	"store/sqlite":   {"html/template", "net/http"},

@@ -219,6 +219,19 @@ func (c *call) decodeContact(op *desk.Op) (dry bool, err error) {
 	return dry, err
 }
 
+// ReadContact reads the body of POST /contacts, for an import: it may list more identities.
+func ReadContact(body []byte, s *desk.Settings) (*desk.Op, error) {
+	op := &desk.Op{Kind: desk.OpUpsert, Brief: true}
+	err := decode(body, func(d *decoder) error {
+		d.defined, d.most = s.Attributes, desk.MaxImportIdentities
+		return d.contact(&op.Write, s.Country, nil)
+	})
+	if err == nil {
+		err = op.Check()
+	}
+	return op, err
+}
+
 // dryRun is the member by which a body asks for a dry run.
 const dryRun = "dry_run"
 
@@ -330,11 +343,11 @@ var errEmpty = errors.New("empty; send null to clear")
 // identities reads an array of {kind, value}.
 func (d *decoder) identities(country string) (list []desk.Identity, err error) {
 	err = d.array(func(n int) error {
-		if n == desk.MaxIdentities {
+		if n == d.most {
 			if err := d.skip(); err != nil {
 				return err
 			}
-			return d.wrong("a write lists at most %d identities", desk.MaxIdentities)
+			return d.wrong("a write lists at most %d identities", d.most)
 		}
 		identity, err := d.identity(country)
 		if err == nil {

@@ -25,6 +25,7 @@ type decoder struct {
 	jsontext.Decoder
 	source  bytes.Buffer
 	defined map[string]*desk.Attribute // the workspace's
+	most    int                        // how many identities a write may list
 	name    string                     // of the member that was read last
 	names   [maxDepth]nameSet          // of the open objects, by depth
 }
@@ -35,7 +36,7 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 func decode(body []byte, read func(*decoder) error) error {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	d.source = *bytes.NewBuffer(body)
+	d.source, d.most = *bytes.NewBuffer(body), desk.MaxIdentities
 	d.Reset(&d.source, jsontext.AllowDuplicateNames(true)) // the method token checks for duplicates
 	err := read(d)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"parley/app/daily"
 	"parley/app/deliver"
 	"parley/app/feed"
+	"parley/app/imports"
 	"parley/app/media"
 	"parley/app/search"
 	"parley/desk"
@@ -21,6 +22,7 @@ type App struct {
 	Deliver *deliver.Service // webhooks
 	Feed    *feed.Service    // the feed of events
 	Metrics *Metrics         // what /metrics shows of sends, and of the database
+	Imports *imports.Service // imports of files
 	Media   *media.Service   // files
 	Search  *search.Service  // finding contacts by a text
 

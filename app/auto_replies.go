@@ -42,6 +42,7 @@ func (a *App) sendAutoReply(ctx context.Context, ws desk.ID) (had bool, err erro
 	if err != nil || job == nil {
 		return false, err
 	}
+	defer a.autoReplies.Again()
 	refused := error(nil)
 	held := job.Due
 	if taken := job.Due - desk.Time(lease.Milliseconds()); !job.Late(taken) {

@@ -12,6 +12,7 @@ import (
 	"parley/app/daily"
 	"parley/app/deliver"
 	"parley/app/feed"
+	"parley/app/imports"
 	"parley/app/media"
 	"parley/app/search"
 	"parley/app/vault"
@@ -81,6 +82,7 @@ func New(d Deps) *App {
 		Store: a.store, Feed: a.Feed, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
 		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
 	})
+	a.Imports = imports.New(imports.Deps{Store: a.store, Now: a.now, NewID: d.NewID, OptOut: a.importChoice})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)

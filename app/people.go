@@ -203,6 +203,18 @@ func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at des
 	return (known.Since == 0) != (choice.Since == 0), tx.SetOptOut(hash, choice)
 }
 
+// importChoice stores a marketing choice of a file, unless a newer one is known.
+func (a *App) importChoice(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) {
+	change, at := desk.OptInAgain, o.Since
+	if o.OptedOut {
+		change = desk.OptOut
+	}
+	if at == 0 {
+		at = a.now()
+	}
+	return recordOne(tx, a.handleHash(tx.Settings().ID, number), change, at)
+}
+
 // handleHash returns a keyed hash of a number in canonical form, or of a provider's id of a
 // person. It differs between workspaces.
 func (a *App) handleHash(ws desk.ID, handle string) store.NumberHash {

@@ -108,16 +108,10 @@ func (c *call) seek(d *directory, q search.Query, attribute string, kept url.Val
 	if q.Cursor != "" {
 		d.First = "/contacts?" + kept.Encode()
 	}
-	var page search.Page
-	for range seekPages {
-		page, err = c.s.app.Search.Find(c.r.Context(), c.p, q)
-		if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-			q.Cursor, d.First = "", ""
-			page, err = c.s.app.Search.Find(c.r.Context(), c.p, q)
-		}
-		if q.Cursor = page.Next; err != nil || len(page.Contacts) > 0 || page.Next == "" {
-			break
-		}
+	page, err := c.found(q)
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
+		q.Cursor, d.First = "", ""
+		page, err = c.found(q)
 	}
 	if err != nil {
 		return nil, err
@@ -134,6 +128,17 @@ func (c *call) seek(d *directory, q search.Query, attribute string, kept url.Val
 		d.Behind = several(page.Behind, "change")
 	}
 	return page.Contacts, nil
+}
+
+// found reads pages of a search until one has a contact, but not too many.
+func (c *call) found(q search.Query) (page search.Page, err error) {
+	for range seekPages {
+		page, err = c.s.app.Search.Find(c.r.Context(), c.p, q)
+		if q.Cursor = page.Next; err != nil || len(page.Contacts) > 0 || page.Next == "" {
+			break
+		}
+	}
+	return page, err
 }
 
 // mostAttributeChoices is how many values of attributes the list of contacts offers.

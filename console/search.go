@@ -69,7 +69,7 @@ func (s *Server) search(c *call) error {
 	for i := range d.Hits {
 		d.Hits[i].ID = "hit-" + strconv.Itoa(i)
 	}
-	d.None = len(d.Hits) == 0
+	d.None = len(d.Hits) == 0 && d.All == ""
 	return c.show("search", view{Title: "Search", Data: d})
 }
 
@@ -92,7 +92,7 @@ func (c *call) searchPeople(d *searchPage) error {
 	}
 	q := search.Query{Sought: d.Sought, Limit: searchPeople}
 	q.Text = text
-	page, err := c.s.app.Search.Find(c.r.Context(), c.p, q)
+	page, err := c.found(q)
 	if err != nil {
 		return err
 	}

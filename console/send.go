@@ -197,7 +197,7 @@ func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	}
 	to := search.Query{Sought: d.Find, Limit: recipients}
 	to.Text = text
-	page, err := c.s.app.Search.Find(c.r.Context(), c.p, to)
+	page, err := c.found(to)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,10 @@ func NewBook(s *Settings, n int) *Book {
 // Settings returns the settings of the Book's workspace.
 func (b *Book) Settings() *Settings { return b.settings }
 
+// As lets the Book judge operations by other settings, for a dry run of what also changes
+// settings.
+func (b *Book) As(settings *Settings) { b.settings = settings }
+
 // Load adds a stored contact.
 func (b *Book) Load(c *Contact) {
 	b.entries[c.ID] = &Entry{Stored: c, Now: c}

@@ -42,9 +42,9 @@ const (
 	termNumber = "C" // digits of a number
 )
 
-// searchFold returns the form in which texts are compared: without marks of the scripts that
+// Fold returns the form in which texts are compared: without marks of the scripts that
 // write them optionally, and in one case.
-func searchFold(s string) string {
+func Fold(s string) string {
 	if isASCII(s) {
 		return strings.ReplaceAll(strings.ToLower(s), "'", "")
 	}
@@ -167,7 +167,7 @@ func (c *Contact) SearchTerms() []string {
 			held[termOf(letter, text)] = true
 		}
 	}
-	words := func(text string) { eachWord(searchFold(text), func(word string, _ bool) { add(termWord, word) }) }
+	words := func(text string) { eachWord(Fold(text), func(word string, _ bool) { add(termWord, word) }) }
 	words(c.Name)
 	email := c.Email // as stored, not in its canonical form
 	for _, i := range c.Identities() {
@@ -181,14 +181,14 @@ func (c *Contact) SearchTerms() []string {
 			}
 			at := max(0, strings.LastIndexByte(i.Value, '@'))
 			words(i.Value[:at])
-			add(termHandle, searchFold(i.Value))
-			add(termHandle, searchFold(i.Value[at:]))
+			add(termHandle, Fold(i.Value))
+			add(termHandle, Fold(i.Value[at:]))
 		case KindPhone, KindWhatsApp:
 			add(termNumber, i.Value)
 			add(termNumber, withoutCountry(i.Value))
 			add(termNumber, backwards(i.Value))
 		default:
-			add(termHandle, searchFold(i.Value))
+			add(termHandle, Fold(i.Value))
 		}
 	}
 	list := make([]string, 0, len(held))
@@ -212,6 +212,8 @@ type searchPart struct {
 // ParseSearch reads the text of a search. Its errors name the query parameter.
 func ParseSearch(text string) (*Search, error) {
 	switch n := utf8.RuneCountInString(text); {
+	case checkStorable(text) != nil:
+		return nil, InvalidAt("/q", "%v", checkStorable(text))
 	case strings.TrimSpace(text) == "":
 		return nil, InvalidAt("/q", "it is blank: send a part of a name, an e-mail, a number or an id")
 	case n > MaxSearch:
@@ -241,7 +243,7 @@ func isNumberText(s string) bool {
 }
 
 func searchPartOf(text string) searchPart {
-	folded := searchFold(text)
+	folded := Fold(text)
 	p := searchPart{length: utf8.RuneCountInString(folded)}
 	first := true
 	eachWord(folded, func(word string, inner bool) {

@@ -80,7 +80,7 @@ func TestParseSearch(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
-	for _, text := range []string{"", " \u2003\t", strings.Repeat("é", 201), "a b c d e f g h i"} {
+	for _, text := range []string{"", "a\x00", " \u2003\t", strings.Repeat("é", 201), "a b c d e f g h i"} {
 		if _, err := desk.ParseSearch(text); !desk.IsType(err, desk.InvalidRequest) {
 			t.Errorf("%q: %v", text, err)
 		}

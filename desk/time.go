@@ -46,6 +46,12 @@ func (t Time) Second() (from, before Time) {
 // A day is a day of the calendar, in the years 1 to 9999.
 type day struct{ year, month, day int }
 
+// IsDate tells whether a text is a date, such as 2026-12-31.
+func IsDate(s string) bool {
+	_, ok := scanDate(s)
+	return ok
+}
+
 // scanDate reads YYYY-MM-DD and nothing else.
 func scanDate(s string) (d day, ok bool) {
 	if len(s) != len("YYYY-MM-DD") || s[4] != '-' || s[7] != '-' {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,6 +83,15 @@ func newCluster(t *testing.T) *cluster {
 		}
 		c.nodes = append(c.nodes, serve(t, c.dir, append([]string{"--database", entrance}, delivers...)...))
 	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for i, node := range c.nodes {
+			lines := slices.DeleteFunc(strings.Split(node.stderr.String(), "\n"), func(line string) bool { return !strings.Contains(line, "level=ERROR") })
+			t.Logf("errors of server %d: %.4000s", i, strings.Join(lines, "\n"))
+		}
+	})
 	for _, s := range c.workspaces {
 		for _, node := range c.nodes {
 			s.clients = append(s.clients, node.client(t, s.key, 4))

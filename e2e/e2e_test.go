@@ -71,6 +71,8 @@
 //	slowbase_test.go     webhooks while the database is away, slow, or has lost commits
 //	start_test.go        from start to ready
 //	idle_test.go         many workspaces in which nothing happens
+//	search_test.go       finding contacts, and how soon changes are found
+//	import_test.go       parley import: files with mistakes, commands that are killed
 //	speed_test.go        the speed of sends and templates
 //	audience_test.go     tabs of the console that show what customers write
 //	feedspeed_test.go    the cost of the feed, streams and webhooks

@@ -194,7 +194,7 @@ func TestSearchOfMany(t *testing.T) {
 			t.Logf("%d people were stored in %v; the search was level %v later", *searchPeople, wrote, time.Since(began)-wrote)
 			type took struct {
 				text string
-				in time.Duration
+				in   time.Duration
 			}
 			var all []took
 			r := rand.New(rand.NewPCG(5, 6))

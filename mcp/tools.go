@@ -75,7 +75,7 @@ func toolsOf(d description) []tool {
 		"once they agree, call it again with dry_run false and an idempotency_key. dry_run in the result says which it was."
 	return []tool{
 		{name: "find_contact", title: "Find a contact", needs: string(desk.ContactsRead), input: contact,
-			about: "Finds contacts by exactly one of: an identity (one contact), or q, a part of a name, an e-mail, a number or an id (up to 50, the best first). data is empty if nobody has it." + data,
+			about: "Finds contacts by exactly one of: an identity (one contact), or q, a part of a name, an e-mail, a number or an id (up to 50, the best first). If data is empty although next_cursor is there, the words are too common: ask with more of them." + data,
 			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
 				return findContact(ctx, a, in, contact)
 			}},

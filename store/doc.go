@@ -18,6 +18,7 @@
 //	access.go         sessions, links, passwords
 //	media.go          files
 //	daily.go          messages counted by day
+//	imports.go        how far imports of files are
 //	search.go         the terms by which contacts are found
 //	pace.go           places within a provider's limits
 //	leases.go         which node runs a task

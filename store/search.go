@@ -19,11 +19,12 @@ type Search interface {
 	// not exist. It moves the workspace's place: it was from, and it becomes to. If the stored
 	// place is another one, or another process is moving it, IndexContacts stores nothing and
 	// returns false. Until it ends, the contacts are not deleted. So no terms of a deleted
-	// contact stay behind. No contact may be named twice.
+	// contact stay behind. No contact may be named twice. If the place moves over contacts that
+	// are built, it deletes the terms of those that are not named: they do not exist any more.
 	IndexContacts(ctx context.Context, ws desk.ID, from, to SearchPlace, contacts []desk.ID) (bool, error)
 
-	// SearchBehind returns how many changes are not indexed yet: contacts, and events of these
-	// types, each counted up to most.
+	// SearchBehind returns how many changes are not indexed yet: contacts, up to most, and events
+	// of these types among the next most events.
 	SearchBehind(ctx context.Context, ws desk.ID, types []desk.EventType, most int) (int, error)
 
 	// CountTerms counts for each list of prefixes the terms of contacts that begin with one of
@@ -39,6 +40,14 @@ type Search interface {
 	// are), the greatest id first, and whether more follow. A page also ends at the size of a
 	// desk.PageSize.
 	ContactsBefore(ctx context.Context, ws, before desk.ID, limit int) (list []*desk.Contact, more bool, err error)
+}
+
+// BuiltUpTo returns the greatest id of a contact that is built.
+func (p SearchPlace) BuiltUpTo() desk.ID {
+	if p.Building {
+		return p.Built
+	}
+	return desk.ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
 }
 
 // A SearchPlace says how far the contacts of a workspace are indexed. The zero place: not at

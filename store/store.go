@@ -44,6 +44,7 @@ type Store interface {
 	Media
 	Policy
 	Search
+	Imports
 
 	// Ready tells whether the database can answer now and this process may write to it.
 	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).
@@ -75,6 +76,7 @@ type Tx interface {
 	SnippetTx
 	MediaTx
 	PolicyTx
+	ImportTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings

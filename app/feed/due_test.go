@@ -45,6 +45,14 @@ func TestDue(t *testing.T) {
 		look(1, 1) // its time has come
 		clear(waits)
 		look(1, 0)
+		waits[other] = allEvery
+		due.Again()
+		look(1, 0) // a job was repeated
+		time.Sleep(knownEvery)
+		look(1, 0) // a job is known
+		clear(waits)
+		time.Sleep(knownEvery)
+		look(1, 0)
 		time.Sleep(allEvery - 1)
 		look(0, 0)
 		time.Sleep(1)

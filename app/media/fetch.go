@@ -110,6 +110,7 @@ func (a *Service) FetchNext(ctx context.Context, ws desk.ID) (had bool, err erro
 	if failure == nil {
 		failure = a.keepFetched(ctx, ws, job, content)
 	}
+	defer a.due.Again()
 	if failure != nil {
 		err = a.fetchFailed(context.WithoutCancel(ctx), ws, job, failure, ctx.Err() != nil)
 	}

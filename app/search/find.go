@@ -35,7 +35,7 @@ func (a *Service) Find(ctx context.Context, p desk.Principal, q Query) (page Pag
 	if q.Attribute != nil {
 		f.list.Filter = q.Attribute.Key + ":" + q.Value
 	}
-	f.list = cursors.List{Workspace: f.ws, Name: "search", Filter: fmt.Sprintf("%q %q %s", q.Sought, f.list.Filter, q.Owner)}
+	f.list = cursors.List{Workspace: f.ws, Name: "search", Filter: fmt.Sprintf("%d %q %q %s", desk.SearchRules, q.Sought, f.list.Filter, q.Owner)}
 	if q.Text == nil {
 		page.Next, err = f.all(ctx)
 		page.Contacts = f.found
@@ -92,13 +92,12 @@ func (f *finder) all(ctx context.Context) (next string, err error) {
 		if err != nil {
 			return "", err
 		}
-		for i, c := range list {
+		for _, c := range list {
 			if len(f.found) == f.query.Limit || !f.take(c, f.query.Passes(c)) {
 				return f.service.Cursors.Seal(f.list, before[:]), nil
 			}
 			before = c.ID
 			looked++
-			more = more || i < len(list)-1
 		}
 		next = ""
 		if more {
@@ -161,7 +160,10 @@ func (f *finder) text(ctx context.Context) (next string, err error) {
 
 // look looks at pairs. It returns how many it has looked at, and whether the page is full.
 func (f *finder) look(ctx context.Context, lead int, pairs []desk.TermPair) (looked int, full bool, err error) {
-	for looked < len(pairs) {
+	for began := time.Now(); looked < len(pairs); {
+		if looked > 0 && len(f.found) > 0 && time.Since(began) > patience { // the database is far away
+			return looked, true, nil
+		}
 		// The stored terms tell for most pairs that they are no hits.
 		var ids []desk.ID
 		end := looked

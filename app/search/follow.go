@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"parley/app/steps"
@@ -10,20 +11,24 @@ import (
 )
 
 const (
-	// group is how many changes one transaction indexes. On SQLite, everybody's writes wait for
-	// it. While nobody writes, it is quietGroup.
+	// leastGroup, group and quietGroup limit how many changes one transaction indexes: on
+	// SQLite, everybody's writes wait for it. A group is as large as can be indexed in
+	// groupTime; while nobody writes, it may have up to quietGroup changes.
+	leastGroup = 10
 	group      = 100
 	quietGroup = 500
+	groupTime  = 40 * time.Millisecond
 
 	// collect is how long news are collected before they are read.
 	collect = 100 * time.Millisecond
 
-	// far is how many events a workspace's place may be behind without being stored, if no
-	// contact has changed in them. To store it after each message would cost as much as
-	// storing the message.
-	far = 1000
+	// A workspace's place may be up to far events, or longUnstored, behind without being stored,
+	// if no contact has changed in them. To store it after each message would cost as much as
+	// storing the message. But before the events expire, it must be stored.
+	far          = 1000
+	longUnstored = time.Hour
 
-	// A follower that is more than backlog events behind gives way while contacts change
+	// A follower that is more than backlog changes behind gives way while contacts change
 	// faster than busy a second: then it indexes one group in slow. Indexing a contact costs
 	// about five times as much as storing it.
 	backlog = 1000
@@ -35,23 +40,26 @@ const (
 
 	// taken is how long to leave a workspace to another process that indexes it.
 	taken = 300 * time.Millisecond
+
+	// stepTime is the time limit of a workspace's step: the others wait for the slowest.
+	stepTime = 5 * time.Second
 )
 
 // measure notes how many changes this process has stored, and the newest events.
-func (p *pace) measure(now time.Time, stored int64, heads map[desk.ID]store.Head) {
+func (p *pace) measure(now time.Time, stored int64, heads map[desk.ID]store.Head, share func(desk.ID) float64) {
 	since := now.Sub(p.at)
 	if since < window {
 		return
 	}
-	n := stored - p.stored
+	n, everywhere := float64(stored-p.stored), 0.0
 	newest := make(map[desk.ID]int64, len(heads))
 	for ws, head := range heads {
 		newest[ws] = head.Event
 		if before, known := p.heads[ws]; known { // other processes may have stored more
-			n = max(n, head.Event-before)
+			everywhere += float64(head.Event-before) * share(ws)
 		}
 	}
-	if p.rate = float64(n) / since.Seconds(); p.at.IsZero() {
+	if p.rate = max(n, everywhere) / since.Seconds(); p.at.IsZero() {
 		p.rate = 0
 	}
 	p.at, p.stored, p.heads = now, stored, newest
@@ -64,7 +72,6 @@ func (a *Service) Run(ctx context.Context) {
 		wait, err := a.Step(ctx)
 		if err != nil && ctx.Err() == nil {
 			a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "index contacts", "err", err)
-			wait = slow
 		}
 		rest := collect
 		if wait >= 0 && a.pace.rate == 0 {
@@ -90,48 +97,58 @@ func (a *Service) Run(ctx context.Context) {
 }
 
 // Step indexes a group of changes in each workspace that has some. It returns how long to wait
-// until the next step; less than 0: until there is news.
+// until the next step; less than 0: until there is news. It goes on after an error in one
+// workspace, which then waits for a while.
 func (a *Service) Step(ctx context.Context) (wait time.Duration, err error) {
 	list, err := a.toFollow(ctx)
-	if err != nil || len(list) == 0 {
-		return -1, err
+	if err != nil {
+		return slow, err
+	}
+	if len(list) == 0 {
+		return -1, nil
 	}
 	heads, err := a.Store.Heads(ctx, list)
 	if err != nil {
-		return 0, err
+		return slow, err
 	}
 	places, err := a.Store.SearchPlaces(ctx, list)
 	if err != nil {
-		return 0, err
+		return slow, err
 	}
 	now, stored := time.Now(), int64(0)
 	for _, t := range changes {
 		stored += a.Feed.Stored()[t]
 	}
-	a.pace.measure(now, stored, heads)
+	a.pace.measure(now, stored, heads, func(ws desk.ID) float64 { return a.known(ws).share })
 	err = steps.Abreast(ctx, list, func(ws desk.ID) error {
+		head, there := heads[ws]
+		if !there { // the workspace was deleted
+			a.forget(ws)
+			return nil
+		}
 		f := a.known(ws)
 		if now.Before(f.next) {
 			return nil
 		}
-		f.taken = false
-		head, there := heads[ws]
 		was := f.far
-		if f.far = there && head.Event-places[ws].Event.Seq > backlog; f.far && !was { // how fast they change now is measured first
+		f.taken, f.far = false, float64(head.Event-places[ws].Event.Seq)*f.share > backlog
+		if f.far && !was { // how fast they change now is measured first
 			f.next = now.Add(window)
 			a.note(ws, f)
 			return nil
 		}
-		if !there { // the workspace was deleted
-			f.pending, f.behind = false, 0
-		} else if err := a.step(ctx, ws, &f, places[ws], head.Event); err != nil && !desk.IsType(err, desk.NotFound) {
-			return err
+		within, cancel := context.WithTimeout(ctx, stepTime)
+		defer cancel()
+		err := a.step(within, ws, &f, places[ws], head.Event)
+		f.next = now.Add(f.wait(a.pace.rate))
+		if desk.IsType(err, desk.NotFound) {
+			err = nil
 		}
-		if f.next = now.Add(f.wait(a.pace.rate)); !f.pending {
-			f.next = time.Time{}
+		if err != nil {
+			f.pending, f.next = true, now.Add(slow)
 		}
 		a.note(ws, f)
-		return nil
+		return err
 	})
 	wait = -1
 	a.mu.Lock()
@@ -161,7 +178,10 @@ func (a *Service) toFollow(ctx context.Context) (pending []desk.ID, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, ws := range list {
-		f := a.followed[ws]
+		f, known := a.followed[ws]
+		if !known {
+			f = followed{share: 1, group: group, storedAt: time.Now()}
+		}
 		f.pending = true
 		a.followed[ws] = f
 	}
@@ -185,6 +205,12 @@ func (a *Service) note(ws desk.ID, f followed) {
 	a.followed[ws] = f
 }
 
+func (a *Service) forget(ws desk.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.followed, ws)
+}
+
 // wait returns how long to leave the workspace before its next group is indexed. rate is how
 // many contacts change a second.
 func (f *followed) wait(rate float64) time.Duration {
@@ -197,51 +223,38 @@ func (f *followed) wait(rate float64) time.Duration {
 	return 0
 }
 
-// group is how many changes to index in one transaction.
-func (p *pace) group() int {
-	if p.rate == 0 {
-		return quietGroup
+// size is how many changes of a workspace to index in one transaction.
+func (a *Service) size(f *followed) int {
+	if a.pace.rate > 0 {
+		return min(f.group, group)
 	}
-	return group
+	return f.group
 }
 
 // step indexes a group of changes of a workspace.
 func (a *Service) step(ctx context.Context, ws desk.ID, f *followed, place store.SearchPlace, newest int64) error {
-	if place.Rules == desk.SearchRules && !place.Building {
-		return a.index(ctx, ws, f, place, newest)
-	}
-	to, ids, n := place, []desk.ID(nil), a.pace.group()
-	f.pending, f.behind = true, newest-place.Event.Seq
-	if place.Rules != desk.SearchRules { // all is built anew, from this moment on
+	switch {
+	case place.Rules > desk.SearchRules: // a newer release has begun, and its servers go on
+		f.pending, f.behind = false, 0
+		return nil
+	case place.Rules < desk.SearchRules: // all is built anew, from this moment on
+		f.pending = true
 		page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromNewest, Bare: true}, ofChanges)
 		if err != nil {
 			return err
 		}
-		to = store.SearchPlace{Rules: desk.SearchRules, Event: page.Next, Building: true}
-	} else {
-		var err error
-		if ids, err = a.Store.ContactIDs(ctx, ws, place.Built, n); err != nil {
-			return err
-		}
-		if to.Built, to.Building = (desk.ID{}), len(ids) == n; to.Building {
-			to.Built = ids[n-1]
-			f.behind += backlog // it is not known how many contacts follow
-		}
+		return a.store(ctx, ws, f, place, store.SearchPlace{Rules: desk.SearchRules, Event: page.Next, Building: true}, nil)
 	}
-	return a.store(ctx, ws, f, place, to, ids)
-}
-
-// index indexes a group of the changes after a workspace's place.
-func (a *Service) index(ctx context.Context, ws desk.ID, f *followed, place store.SearchPlace, newest int64) error {
 	from := place.Event
 	if f.seen.Seq > from.Seq {
 		from = f.seen
 	}
-	f.behind = max(0, newest-from.Seq)
-	if f.pending = from.Seq != newest; !f.pending {
+	f.behind = int64(float64(max(0, newest-from.Seq)) * f.share)
+	to, ids := place, []desk.ID(nil)
+	if f.pending = place.Building || from.Seq != newest; !f.pending {
 		return nil
 	}
-	page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromPlace, After: from, Limit: a.pace.group(), Bare: true}, ofChanges)
+	page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromPlace, After: from, Limit: a.size(f), Bare: true}, ofChanges)
 	switch {
 	case err != nil:
 		return err
@@ -251,24 +264,63 @@ func (a *Service) index(ctx context.Context, ws desk.ID, f *followed, place stor
 	case page.Expired != "": // what has changed is not known any more
 		return a.store(ctx, ws, f, place, store.SearchPlace{}, nil)
 	}
+	if span := page.Next.Seq - from.Seq; span > 0 {
+		f.share = float64(len(page.Events)) / float64(span)
+	}
 	f.pending = page.More
 	if f.behind = 0; page.More {
-		f.behind = newest - page.Next.Seq
+		f.behind = int64(float64(newest-page.Next.Seq) * f.share)
 	}
-	if len(page.Events) == 0 && page.Next.Seq-place.Event.Seq < far {
+	to.Event, ids = page.Next, contactsOf(page.Events)
+	if place.Building {
+		if ids, err = a.build(ctx, ws, f, &to, ids); err != nil {
+			return err
+		}
+	} else if len(ids) == 0 && page.Next.Seq-place.Event.Seq < far && time.Since(f.storedAt) < longUnstored {
 		f.seen = page.Next
 		return nil
 	}
-	to := place
-	to.Event = page.Next
-	return a.store(ctx, ws, f, place, to, contactsOf(page.Events))
+	return a.store(ctx, ws, f, place, to, ids)
+}
+
+// build adds the next contacts of a workspace whose terms are built.
+func (a *Service) build(ctx context.Context, ws desk.ID, f *followed, to *store.SearchPlace, changed []desk.ID) ([]desk.ID, error) {
+	n := a.size(f)
+	ids, err := a.Store.ContactIDs(ctx, ws, to.Built, n)
+	if err != nil {
+		return nil, err
+	}
+	if to.Building = len(ids) == n; to.Building {
+		to.Built = ids[n-1]
+		f.pending = true
+		f.behind += backlog // it is not known how many contacts follow
+	} else {
+		to.Built = desk.ID{}
+	}
+	for _, id := range changed {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // store stores the terms of contacts, unless another process indexes the workspace.
 func (a *Service) store(ctx context.Context, ws desk.ID, f *followed, from, to store.SearchPlace, ids []desk.ID) error {
+	began := time.Now()
 	done, err := a.Store.IndexContacts(ctx, ws, from, to, ids)
-	if err == nil && !done {
+	switch took := time.Since(began); {
+	case err != nil:
+		f.group = max(leastGroup, f.group/2)
+	case !done:
 		f.pending, f.taken = true, true
+	default:
+		f.storedAt = began
+		if len(ids) >= f.group/2 && took > groupTime { // a large group was slow, or its contacts have many terms
+			f.group = max(leastGroup, f.group/2)
+		} else if took < groupTime/2 {
+			f.group = min(quietGroup, 2*f.group)
+		}
 	}
 	return err
 }

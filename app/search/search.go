@@ -37,12 +37,15 @@ type Service struct {
 
 // A followed is a workspace as its follower knows it.
 type followed struct {
-	pending bool            // it has changes to index, or may have some
-	seen    desk.EventPlace // from the stored place up to here no contact has changed
-	next    time.Time       // when to index its next group
-	behind  int64           // changes that are not indexed, about
-	far     bool            // it was more than backlog events behind at the last step
-	taken   bool            // another process has indexed it at the last step
+	pending  bool            // it has changes to index, or may have some
+	seen     desk.EventPlace // from the stored place up to here no contact has changed
+	next     time.Time       // when to index its next group
+	behind   int64           // changes that are not indexed, about
+	share    float64         // of the events that are changes of contacts, as last read
+	group    int             // how many changes are indexed in time
+	far      bool            // it was more than backlog events behind at the last step
+	storedAt time.Time       // when the place was last stored, or first seen
+	taken    bool            // another process has indexed it at the last step
 }
 
 // A pace measures how fast contacts change.

@@ -22,6 +22,7 @@
 //	events.go      parley events tail
 //	media.go       parley media list, retry
 //	mcp.go         parley mcp: an assistant's tools, over standard input and output
+//	import.go      parley import contacts, opt-outs
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	citus.go       parley citus
 //	version.go     parley version
@@ -29,7 +30,8 @@
 //	help.go        parley help
 //
 // A command prints its result on standard output and logs on standard error. It exits
-// with 0 if it succeeded, 1 if it failed, and 2 if it was called wrongly.
+// with 0 if it succeeded, 1 if it failed, and 2 if it was called wrongly. An import exits with
+// 3 if some rows were rejected.
 package main
 
 import (
@@ -53,6 +55,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitSome   = 3 // of an import: some rows were rejected
 )
 
 type cli struct {
@@ -73,6 +76,7 @@ type cli struct {
 	Media     mediaCmd     `cmd:"" help:"Media: the files that were sent and received."`
 	Events    eventsCmd    `cmd:"" help:"Events: what has changed in a workspace."`
 	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Let an assistant use parley, over standard input and output."`
+	Import    importCmd    `cmd:"" help:"Import contacts or opt-outs from a file."`
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
 	Citus     citusCmd     `cmd:"" help:"Distribute an installation over several PostgreSQL servers."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
@@ -104,8 +108,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		chosen.BindTo(ctx, (*context.Context)(nil))
 		err = chosen.Run(&session{flags: c.Shared, typed: typedIn(chosen), stdin: stdin, stdout: stdout, stderr: stderr})
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return exitDone
+	case errors.Is(err, errSomeRejected):
+		return exitSome
 	}
 	code, help := exitFailed, ""
 	var parse *kong.ParseError

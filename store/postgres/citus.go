@@ -48,6 +48,7 @@ var placements = map[string]placement{
 	"event_counters":     byWorkspace,
 	"event_floors":       byWorkspace,
 	"events":             byWorkspace,
+	"imports":            byWorkspace,
 	"inbound_items":      byWorkspace,
 	"key_uses":           byWorkspace,
 	"leases":             byWorkspace,

@@ -27,10 +27,12 @@ const (
 	putTerms   = `INSERT INTO search_terms (workspace_id, contact_id, term)
 		SELECT w.id, u.contact_id, u.term FROM unnest($2::uuid[], $3::text[]) u (contact_id, term)` + inWorkspace
 
+	dropUnnamed = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id > $2 AND contact_id <= $3 AND contact_id <> ALL ($4::uuid[])`
+
 	eventsBehindQuery = `SELECT count(*) FROM (SELECT 1 FROM events WHERE workspace_id = $1 AND kind = ANY ($2)
-		AND seq > coalesce((SELECT seq FROM search_places WHERE workspace_id = $1), 0) AND (SELECT rules FROM search_places WHERE workspace_id = $1) = $4 LIMIT $3) e`
+		AND seq > coalesce((SELECT seq FROM search_places WHERE workspace_id = $1), 0) AND seq <= coalesce((SELECT seq FROM search_places WHERE workspace_id = $1), 0) + $3::bigint AND (SELECT rules FROM search_places WHERE workspace_id = $1) >= $4) e`
 	contactsBehindQuery = `SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = $1
-		AND NOT EXISTS (SELECT 1 FROM search_places WHERE workspace_id = $1 AND rules = $3 AND built IS NULL)
+		AND NOT EXISTS (SELECT 1 FROM search_places WHERE workspace_id = $1 AND rules >= $3 AND built IS NULL)
 		AND id > coalesce((SELECT built FROM search_places WHERE workspace_id = $1), '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT $2) c`
 	countTermsQuery = `SELECT count(*) FROM (SELECT 1 FROM search_terms WHERE workspace_id = $1 AND term >= $2 AND term < $3 ORDER BY term LIMIT $4) t`
 	// The parameters $2 to $4 are the prefixes of other parts: the number of the part, and the
@@ -102,6 +104,9 @@ func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.Se
 			if err := indexContacts(t, contacts); err != nil {
 				return err
 			}
+		}
+		if from.Building {
+			t.put(dropUnnamed, uuid(t.ws), uuid(from.Built), uuid(to.BuiltUpTo()), uuids(contacts))
 		}
 		built := pgtype.UUID{Bytes: to.Built, Valid: to.Building}
 		t.put(moveSearchPlace, uuid(ws), to.Rules, to.Event.Seq, to.Event.Tag, built)

@@ -30,7 +30,7 @@ type recording struct {
 	name string
 	on   atomic.Bool
 
-	mu       sync.Mutex
+	sending  sync.Mutex         // guards the fields below
 	open     map[*pgx.Conn]bool // the transactions, and whether they write on all servers
 	everyone int                // transactions that write on all servers
 }
@@ -38,8 +38,8 @@ type recording struct {
 // sent follows the transactions of a connection. Only a write of a table that all servers
 // have may commit in two phases.
 func (r *recording) sent(c *pgx.Conn, sql string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.sending.Lock()
+	defer r.sending.Unlock()
 	writes := changesAll.MatchString(sql)
 	wrote, within := r.open[c]
 	switch {

@@ -18,13 +18,14 @@ const (
 	hasTermQuery        = `SELECT 1 FROM search_terms WHERE workspace_id = ? AND contact_id = ? AND term >= ? AND term < ? LIMIT 1`
 	putTermQuery        = `INSERT INTO search_terms (workspace_id, contact_id, term) VALUES (?, ?, ?)`
 	dropTermQuery       = `DELETE FROM search_terms WHERE workspace_id = ? AND contact_id = ? AND term = ?`
+	termedQuery         = `SELECT DISTINCT contact_id FROM search_terms WHERE workspace_id = ? AND contact_id > ? AND contact_id <= ?`
 	countTermsQuery     = `SELECT count(*) FROM (SELECT 1 FROM search_terms INDEXED BY search_terms_found WHERE workspace_id = ? AND term >= ? AND term < ? LIMIT +?)`
 	pairsOfTermQuery    = `SELECT term, contact_id FROM search_terms INDEXED BY search_terms_found
 		WHERE workspace_id = ? AND term = ? AND contact_id < ? ORDER BY contact_id DESC LIMIT +?`
 	pairsQuery        = `SELECT term, contact_id FROM search_terms INDEXED BY search_terms_found WHERE workspace_id = ? AND term >= ?` + pairsUpTo
 	pairsAfterQuery   = `SELECT term, contact_id FROM search_terms INDEXED BY search_terms_found WHERE workspace_id = ? AND term > ?` + pairsUpTo
 	pairsUpTo         = ` AND term < ? ORDER BY term, contact_id DESC LIMIT +?`
-	eventsBehindQuery = `SELECT count(*) FROM (SELECT 1 FROM events WHERE workspace_id = ? AND seq > ? AND kind IN (SELECT value FROM json_each(?)) LIMIT +?)`
+	eventsBehindQuery = `SELECT count(*) FROM (SELECT 1 FROM events WHERE workspace_id = ?1 AND seq > ?2 AND seq <= ?2 + ?4 AND kind IN (SELECT value FROM json_each(?3)))`
 	// The order leaves SQLite no other index, so it stops at the limit.
 	contactsBehindQuery = `SELECT count(*) FROM (SELECT 1 FROM contacts WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT +?)`
 	contactsBeforeQuery = `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
@@ -82,6 +83,11 @@ func (s *Store) IndexContacts(_ context.Context, ws desk.ID, from, to store.Sear
 				return failed("index contact", err)
 			}
 		}
+		if from.Building {
+			if err := dropUnnamed(c, ws, from.Built, to.BuiltUpTo(), contacts); err != nil {
+				return failed("drop terms", err)
+			}
+		}
 		built := c.stmt(putSearchPlaceQuery).id(ws).int(int64(to.Rules)).int(to.Event.Seq).int(to.Event.Tag)
 		if to.Building {
 			built = built.id(to.Built)
@@ -92,6 +98,28 @@ func (s *Store) IndexContacts(_ context.Context, ws desk.ID, from, to store.Sear
 		return failed("place of the search", built.run())
 	})
 	return done && err == nil, err
+}
+
+// dropUnnamed deletes the terms of contacts after one id, up to another one, except those that
+// are named.
+func dropUnnamed(c conn, ws, after, upTo desk.ID, named []desk.ID) error {
+	held, err := all("terms", c.stmt(termedQuery).id(ws).id(after).id(upTo), (*stmt).readID)
+	if err != nil {
+		return err
+	}
+	known := make(map[desk.ID]bool, len(named))
+	for _, id := range named {
+		known[id] = true
+	}
+	for _, id := range held {
+		if known[id] {
+			continue
+		}
+		if err := c.stmt(dropTermsQuery).id(ws).id(id).run(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func indexContact(c conn, settings *desk.Settings, id desk.ID) error {
@@ -132,20 +160,20 @@ func (s *Store) SearchBehind(ctx context.Context, ws desk.ID, types []desk.Event
 	if err != nil {
 		return 0, err
 	}
-	err = s.read(ctx, int64(most), func(c conn) error {
+	err = s.read(ctx, pointRead, func(c conn) error {
 		n = 0
 		place, err := searchPlace(c, ws)
 		if err != nil {
 			return err
 		}
-		if place.Building || place.Rules != desk.SearchRules {
+		if place.Building || place.Rules < desk.SearchRules {
 			contacts, err := one("contacts to index", c.stmt(contactsBehindQuery).id(ws).id(place.Built).int(int64(most)), (*stmt).readInt)
 			if err != nil {
 				return err
 			}
 			n = int(contacts)
 		}
-		if place.Rules == desk.SearchRules {
+		if place.Rules >= desk.SearchRules {
 			events, err := one("changes to index", c.stmt(eventsBehindQuery).id(ws).int(place.Event.Seq).text(string(names)).int(int64(most)), (*stmt).readInt)
 			n += int(events)
 			return err
@@ -157,7 +185,7 @@ func (s *Store) SearchBehind(ctx context.Context, ws desk.ID, types []desk.Event
 
 // CountTerms counts terms by their prefixes.
 func (s *Store) CountTerms(ctx context.Context, ws desk.ID, prefixes [][]string, most int) (counts []int, err error) {
-	err = s.read(ctx, int64(most*len(prefixes)), func(c conn) error {
+	err = s.read(ctx, int64(pointRead*len(prefixes)), func(c conn) error {
 		counts = make([]int, len(prefixes))
 		for i, list := range prefixes {
 			for _, prefix := range list {

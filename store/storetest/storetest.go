@@ -24,6 +24,7 @@
 //	policies.go       reply policies
 //	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
+//	imports.go        how far imports of files are
 //	search.go         the terms by which contacts are found
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
@@ -116,6 +117,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"events/fields_survive":               eventFields,
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
+		"imports/place_and_key":               importRuns,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
 		"search/behind":                       searchBehind,

@@ -77,17 +77,21 @@ async function send(form, button) {
 
 // A form with data-preview names a part of the page. While the form changes, this part is
 // updated.
-let typing;
+let typing, typed = 0;
 when("input", ({ target }) => {
-	const form = target.closest("form[data-preview]");
+	const form = target.closest("form[data-preview]"), mine = ++typed;
 	saveDraft(target);
 	clearTimeout(typing);
+	target.late = !!form && !!target.dataset.combo;
 	if (form) typing = setTimeout(async () => {
 		const part = form.dataset.preview, what = "#" + part;
 		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
 		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // the part may have left the page by now
+		if (mine !== typed) return; // more was typed
 		if (fresh && region) show(region, fresh);
-		options(target, 0);
+		const to = options(target, 0);
+		if (target.enter) to?.click(); // Enter was pressed before the answer came
+		target.late = target.enter = false;
 	}, 250);
 });
 

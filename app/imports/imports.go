@@ -1,0 +1,252 @@
+// Package imports stores the rows of files, in groups. Each group is one transaction with the
+// place in the file, so an import that was interrupted goes on where it was.
+package imports
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// task is the name of the lease with which one import works in a workspace.
+const task = "import"
+
+// lookEvery is how often a waiting import asks for the lease.
+const lookEvery = 500 * time.Millisecond
+
+// Deps are the parts of a Service. All are required.
+type Deps struct {
+	Store  store.Store
+	Now    func() desk.Time
+	NewID  func() desk.ID
+	OptOut func(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) // stores a choice
+}
+
+// A Service imports files. Its methods are safe for concurrent use.
+type Service struct{ Deps }
+
+// New builds a Service.
+func New(d Deps) *Service { return &Service{d} }
+
+// An Import is an import that this process does. It is used by one goroutine.
+type Import struct {
+	service *Service
+	p       desk.Principal
+	holder  desk.ID
+	until   time.Time // the lease is extended before
+	Run     desk.ImportRun
+	Resumed bool // it goes on with an earlier run
+}
+
+// A Row is a row of a file. Err is set if the row was refused before it was tried.
+type Row struct {
+	Op     *desk.Op
+	OptOut *desk.OptOutRow
+	Err    error
+}
+
+// Begin takes the workspace for an import, and goes on with an interrupted import of the same
+// key. If another import is at work, Begin waits desk.ImportWait for it; then it returns
+// Unavailable.
+func (a *Service) Begin(ctx context.Context, p desk.Principal, key [32]byte) (*Import, error) {
+	i := &Import{service: a, p: p, holder: a.NewID()}
+	for stop := time.Now().Add(desk.ImportWait); ; {
+		held, err := a.hold(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			break
+		}
+		if time.Now().After(stop) {
+			return nil, desk.Errorf(desk.Unavailable, "another import is at work in this workspace: wait for it to end")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+	now := a.Now()
+	if err := a.Store.ForgetImports(ctx, p.Workspace(), now-desk.Time(desk.KeepImport.Milliseconds())); err != nil {
+		return nil, err
+	}
+	run, err := a.Store.ImportOf(ctx, p.Workspace(), key)
+	if err != nil {
+		return nil, err
+	}
+	if run != nil && run.EndedAt == 0 {
+		i.Run, i.Resumed = *run, true
+		return i, nil
+	}
+	return i, i.Anew(ctx, key)
+}
+
+// Anew begins the import at the first row.
+func (i *Import) Anew(ctx context.Context, key [32]byte) error {
+	i.Run = desk.ImportRun{ID: i.service.NewID(), Key: key, StartedAt: i.service.Now()}
+	i.Resumed = false
+	return i.service.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error { return tx.PutImport(i.Run) })
+}
+
+func (a *Service) hold(ctx context.Context, i *Import) (bool, error) {
+	ref, before := store.LeaseRef{Workspace: i.p.Workspace(), Task: task}, time.Now()
+	held, err := a.Store.HoldLeases(ctx, []store.LeaseRef{ref}, i.holder, desk.Time(desk.ImportLease.Milliseconds()))
+	if _, ours := held[ref]; err != nil || !ours {
+		return false, err
+	}
+	i.until = before.Add(desk.ImportLease / 3)
+	return true, nil
+}
+
+// End gives the workspace back.
+func (i *Import) End(ctx context.Context) error {
+	return i.service.Store.EndLease(context.WithoutCancel(ctx), store.LeaseRef{Workspace: i.p.Workspace(), Task: task}, i.holder)
+}
+
+// errMoved means that another process goes on with this import.
+var errMoved = desk.Errorf(desk.Unavailable, "another process goes on with this import: run the command again to wait for it")
+
+// together is how many rows are looked up at a time, because their contacts may be large.
+const together = 200
+
+// Store stores rows, all in one transaction with the new place. errs has an element for each
+// row, nil for those that are stored. errorBytes is called before the commit with these
+// errors; it returns the size of the file of rejected rows. last tells that no rows follow.
+func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes func(errs []error) (int64, error)) error {
+	a := i.service
+	if time.Now().After(i.until) {
+		if held, err := a.hold(ctx, i); err != nil || !held {
+			if err == nil {
+				err = errMoved
+			}
+			return err
+		}
+	}
+	var next desk.ImportRun
+	err := a.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error {
+		stored, err := tx.Import(i.Run.ID)
+		if err != nil {
+			return err
+		}
+		if stored == nil || *stored != i.Run { // another process was faster, or has begun anew
+			return errMoved
+		}
+		next = i.Run
+		errs := make([]error, len(rows))
+		for from := 0; from < len(rows); from += together {
+			to := min(from+together, len(rows))
+			if err := i.storeSome(tx, rows[from:to], errs[from:to], &next.ImportCounts); err != nil {
+				return err
+			}
+		}
+		next.Rows += int64(len(rows))
+		if next.ErrorBytes, err = errorBytes(errs); err != nil {
+			return err
+		}
+		if last {
+			next.EndedAt = a.Now()
+		}
+		return tx.PutImport(next)
+	})
+	if err == nil {
+		i.Run = next
+	}
+	return err
+}
+
+// storeSome stores some rows of a group.
+func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.ImportCounts) error {
+	var named desk.Lookup
+	for _, r := range rows {
+		if r.Err == nil && r.Op != nil {
+			named.Identities = append(named.Identities, r.Op.Identities()...)
+		}
+	}
+	book, err := tx.Book(named)
+	if err != nil {
+		return err
+	}
+	now := i.service.Now()
+	for at, r := range rows {
+		switch {
+		case r.Err != nil:
+			errs[at] = r.Err
+		case r.OptOut != nil:
+			changed, err := i.service.OptOut(tx, r.OptOut.Number, *r.OptOut)
+			if err != nil {
+				return err
+			}
+			if changed {
+				n.Updated++
+			} else {
+				n.Unchanged++
+			}
+		default:
+			before := len(book.Events())
+			outcome, err := book.Apply(r.Op, i.p.Actor, now, i.service.NewID)
+			switch errs[at] = err; {
+			case err != nil:
+			case outcome.Status == desk.StatusCreated:
+				n.Created++
+			case len(book.Events()) > before:
+				n.Updated++
+			default:
+				n.Unchanged++
+			}
+		}
+		if errs[at] != nil {
+			n.Rejected++
+		}
+	}
+	return tx.Flush(book)
+}
+
+// Try is Store as a dry run: it stores nothing. It judges the rows together, but does not see
+// rows of other calls. It returns the errors, and adds to the counts.
+func (a *Service) Try(ctx context.Context, p desk.Principal, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
+	errs = make([]error, len(rows))
+	var named desk.Lookup
+	for _, r := range rows {
+		if r.Err == nil && r.Op != nil {
+			named.Identities = append(named.Identities, r.Op.Identities()...)
+		}
+	}
+	named.Most = 8 * desk.MaxBookBytes
+	book, err := a.Store.Book(ctx, p.Workspace(), named)
+	if err != nil {
+		return nil, err
+	}
+	if book.Over(named.Most) {
+		return nil, fmt.Errorf("the contacts of these rows are too large for a dry run")
+	}
+	book.As(p.Settings) // a dry run may have planned attributes
+	now := a.Now()
+	for at, r := range rows {
+		before := len(book.Events())
+		switch errs[at] = r.Err; {
+		case r.Err != nil:
+		case r.OptOut != nil:
+			n.Updated++
+		default:
+			outcome, err := book.Apply(r.Op, p.Actor, now, a.NewID)
+			switch errs[at] = err; {
+			case err != nil:
+			case outcome.Status == desk.StatusCreated:
+				n.Created++
+			case len(book.Events()) > before:
+				n.Updated++
+			default:
+				n.Unchanged++
+			}
+		}
+		if errs[at] != nil {
+			n.Rejected++
+		}
+	}
+	n.Rows += int64(len(rows))
+	return errs, nil
+}

@@ -1,0 +1,415 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/api"
+	"parley/app"
+	"parley/app/imports"
+	"parley/desk"
+	"parley/transfer"
+)
+
+// errSomeRejected ends an import in which some rows were rejected. What it says is printed
+// before.
+var errSomeRejected = errors.New("some rows were rejected")
+
+type importCmd struct {
+	Contacts importContactsCmd `cmd:"" help:"Create and update contacts from a CSV file or a file of JSON Lines."`
+	OptOuts  importOptOutsCmd  `cmd:"" name:"opt-outs" help:"Store who has opted out of marketing, from a CSV file or a file of JSON Lines."`
+}
+
+// importFlags are the flags of all imports.
+type importFlags struct {
+	Workspace string   `help:"The workspace's id." required:"" placeholder:"W"`
+	File      string   `arg:"" help:"The file: NAME.jsonl has JSON Lines; any other is CSV, whose first row names the columns."`
+	Map       []string `help:"Which field a column is, such as 'Mobile number=phone' or 'Plan=attributes.plan'; 'COLUMN=-' leaves one out. Can be repeated." sep:"none" placeholder:"COLUMN=FIELD"`
+	Delimiter string   `help:"What separates cells: one character, or TAB. By default it is found out." placeholder:"C"`
+	Encoding  string   `help:"The file's encoding, such as windows-1254, if it is not UTF-8 and has no byte order mark." placeholder:"E"`
+	DryRun    bool     `help:"Judge all rows, and store nothing."`
+	Errors    string   `help:"Where the rejected rows go; by default NAME.errors.csv or NAME.errors.jsonl beside the file." placeholder:"FILE"`
+
+	IgnoreUnknown bool `help:"Leave out columns that nobody knows."`
+}
+
+type importContactsCmd struct {
+	importFlags
+	ClearBlank       bool   `help:"A blank cell clears the field. By default it changes nothing."`
+	Dates            string `help:"How dates like 31.12.2026 are read: DMY or MDY." enum:",DMY,MDY" default:"" placeholder:"DMY|MDY"`
+	DecimalComma     bool   `help:"Numbers are written like 1.234,5."`
+	CreateAttributes bool   `help:"Make an attribute of each column that nobody knows."`
+}
+
+// Help shows examples.
+func (*importContactsCmd) Help() string {
+	return paragraphs(
+		"Each row is a POST /contacts: it updates the contact that has one of its identities, or creates one. Rows that are refused go into a file, with the reason; mend that file and import it.",
+		"If it is interrupted, the same command goes on where it was.",
+		examples(
+			`parley import contacts --workspace W customers.csv --dry-run`,
+			`parley import contacts --workspace W kunden.csv --encoding windows-1252 --dates DMY --map 'Handy=phone' --create-attributes`,
+			`parley import contacts --workspace W customers.jsonl --json`,
+		),
+	)
+}
+
+// Run imports contacts.
+func (c *importContactsCmd) Run(ctx context.Context, s *session) error {
+	return c.run(ctx, s, transfer.Options{
+		Kind: desk.ImportContacts, ClearBlank: c.ClearBlank, Dates: transfer.Dates(c.Dates), DecimalComma: c.DecimalComma, CreateAttributes: c.CreateAttributes,
+	})
+}
+
+type importOptOutsCmd struct{ importFlags }
+
+// Help shows examples.
+func (*importOptOutsCmd) Help() string {
+	return paragraphs(
+		"The columns are phone, since (a time or a date; by default now) and opted_out (by default true). If a newer choice of a person is known, it stays.",
+		examples(`parley import opt-outs --workspace W unsubscribed.csv`),
+	)
+}
+
+// Run imports opt-outs.
+func (c *importOptOutsCmd) Run(ctx context.Context, s *session) error {
+	return c.run(ctx, s, transfer.Options{Kind: desk.ImportOptOuts})
+}
+
+// importResult is the result of an import.
+type importResult struct {
+	ImportID   *string `json:"import_id"`
+	DryRun     bool    `json:"dry_run"`
+	Rows       int64   `json:"rows"`
+	Created    int64   `json:"created"`
+	Updated    int64   `json:"updated"`
+	Unchanged  int64   `json:"unchanged"`
+	Rejected   int64   `json:"rejected"`
+	ErrorsFile *string `json:"errors_file"`
+}
+
+// run imports a file.
+func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	o.JSONL = strings.EqualFold(filepath.Ext(c.File), ".jsonl")
+	o.Map, o.Delimiter, o.Encoding, o.IgnoreUnknown = c.Map, c.Delimiter, c.Encoding, c.IgnoreUnknown
+	file, err := transfer.Open(c.File, o)
+	if err != nil {
+		return fileProblem(c.File, err)
+	}
+	var result importResult
+	err = s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
+		if err := file.Columns(p.Settings.Attributes); err != nil {
+			return fileProblem(c.File, err)
+		}
+		i := &importer{app: a, p: p, file: file, flags: c, progress: &progress{to: s.stderr, last: time.Now()}}
+		defer i.progress.clear()
+		result, err = i.run(ctx)
+		if err != nil && ctx.Err() != nil {
+			err = errors.New("interrupted: the same command goes on with the import")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	text, store := "", "Imported"
+	if c.DryRun {
+		store = "Nothing is stored. This would be"
+	}
+	if result.ErrorsFile != nil {
+		text = fmt.Sprintf("\nThe rejected rows are in %s, each with the reason.\nMend them there, and import that file.\n", printable(*result.ErrorsFile))
+	}
+	if err := s.answer(result, "%s %d rows: %d created, %d updated, %d unchanged, %d rejected.\n%s", store, result.Rows, result.Created, result.Updated, result.Unchanged, result.Rejected, block(text)); err != nil {
+		return err
+	}
+	if result.Rejected > 0 {
+		return errSomeRejected
+	}
+	return nil
+}
+
+func fileProblem(path string, err error) error {
+	if e := (*transfer.FileError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return err
+}
+
+// An importer is one run of an import.
+type importer struct {
+	app      *app.App
+	p        desk.Principal
+	file     *transfer.File
+	flags    *importFlags
+	progress *progress
+
+	rows  []transfer.Row // of the next transaction
+	bytes int
+}
+
+// run imports the rows, or tries them.
+func (i *importer) run(ctx context.Context) (result importResult, err error) {
+	part := i.errorsFile() + ".part"
+	var rejects *os.File
+	if rejects, err = os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return result, fmt.Errorf("the rejected rows need a file: %w", err)
+	}
+	defer func() { err = errors.Join(err, rejects.Close()) }()
+	var counts desk.ImportCounts
+	if i.flags.DryRun {
+		result.DryRun = true
+		counts, err = i.try(ctx, rejects)
+	} else {
+		var id desk.ID
+		id, counts, err = i.store(ctx, rejects)
+		text := id.String()
+		result.ImportID = &text
+	}
+	if err != nil {
+		return result, err
+	}
+	result.Rows, result.Created, result.Updated, result.Unchanged, result.Rejected = counts.Rows, counts.Created, counts.Updated, counts.Unchanged, counts.Rejected
+	if counts.Rejected == 0 {
+		return result, os.Remove(part)
+	}
+	name := i.errorsFile()
+	result.ErrorsFile = &name
+	return result, os.Rename(part, name)
+}
+
+// errorsFile is where the rejected rows go.
+func (i *importer) errorsFile() string {
+	if i.flags.Errors != "" {
+		return i.flags.Errors
+	}
+	name := strings.TrimSuffix(i.flags.File, filepath.Ext(i.flags.File))
+	if i.file.Options.JSONL {
+		return name + ".errors.jsonl"
+	}
+	return name + ".errors.csv"
+}
+
+// key identifies the command: the file's bytes and the options.
+func (i *importer) key() [32]byte {
+	options, err := json.Marshal(i.file.Options)
+	if err != nil {
+		panic(err) // it has only texts and booleans
+	}
+	return sha256.Sum256(append(options, i.file.SHA256[:]...))
+}
+
+// store imports the rows. It goes on with an import that was interrupted.
+func (i *importer) store(ctx context.Context, rejects *os.File) (id desk.ID, counts desk.ImportCounts, err error) {
+	run, err := i.app.Imports.Begin(ctx, i.p, i.key())
+	if err != nil {
+		return id, counts, err
+	}
+	defer func() { err = errors.Join(err, run.End(ctx)) }()
+	if state, err := rejects.Stat(); err != nil || run.Resumed && state.Size() < run.Run.ErrorBytes {
+		if err == nil { // the file of rejected rows is gone, and they can't be told again
+			err = run.Anew(ctx, i.key())
+		}
+		if err != nil {
+			return id, counts, err
+		}
+	}
+	if run.Run.Rows == 0 {
+		for _, in := range i.file.Created {
+			if _, _, err := i.app.PutAttribute(ctx, i.p, in); err != nil {
+				return id, counts, fmt.Errorf("make the attribute %s: %w", in.Key, err)
+			}
+		}
+	}
+	if i.p, err = i.app.Operator(ctx, i.p.Workspace()); err != nil { // with the new attributes
+		return id, counts, err
+	}
+	flush := func(last bool) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := run.Store(ctx, i.read(), last, func(errs []error) (int64, error) { return i.reject(rejects, run.Run.ErrorBytes, errs) })
+		i.rows, i.bytes = nil, 0
+		i.progress.show(fmt.Sprintf("%d of %d rows, %d rejected;", run.Run.Rows, i.file.Rows, run.Run.Rejected), i.flags.File, int(run.Run.Rows))
+		return err
+	}
+	if err := i.each(run.Run.Rows, func() error { return flush(false) }); err != nil {
+		return id, counts, err
+	}
+	if err := flush(true); err != nil {
+		return id, counts, err
+	}
+	return run.Run.ID, run.Run.ImportCounts, nil
+}
+
+// try judges the rows, a group at a time.
+func (i *importer) try(ctx context.Context, rejects *os.File) (counts desk.ImportCounts, err error) {
+	if len(i.file.Created) > 0 { // the rows are judged as if the attributes were there
+		settings := *i.p.Settings
+		settings.Attributes = map[string]*desk.Attribute{}
+		for key, a := range i.p.Settings.Attributes {
+			settings.Attributes[key] = a
+		}
+		for n, in := range i.file.Created {
+			a, err := in.Apply(nil, len(settings.Attributes), n)
+			if err != nil {
+				return counts, err
+			}
+			settings.Attributes[a.Key] = &a
+		}
+		i.p.Settings = &settings
+	}
+	size := int64(0)
+	flush := func() error {
+		errs, err := i.app.Imports.Try(ctx, i.p, i.read(), &counts)
+		if err == nil {
+			size, err = i.reject(rejects, size, errs)
+		}
+		i.rows, i.bytes = nil, 0
+		return err
+	}
+	if err := i.each(0, flush); err != nil {
+		return counts, err
+	}
+	return counts, flush()
+}
+
+// each collects the rows after some, and calls full whenever they are enough for a transaction.
+func (i *importer) each(after int64, full func() error) error {
+	return i.file.Each(after, func(row transfer.Row) error {
+		i.rows, i.bytes = append(i.rows, row), i.bytes+len(row.Body)+len(row.Raw)
+		if len(i.rows) == desk.ImportRows || i.bytes >= desk.ImportBytes {
+			return full()
+		}
+		return nil
+	})
+}
+
+// read makes operations of the collected rows.
+func (i *importer) read() []imports.Row {
+	list := make([]imports.Row, len(i.rows))
+	for n, row := range i.rows {
+		if list[n].Err = row.Err; row.Err != nil {
+			continue
+		}
+		if i.file.Options.Kind == desk.ImportOptOuts {
+			list[n].OptOut, list[n].Err = readOptOut(row.Body, i.p.Settings.Country)
+		} else {
+			list[n].Op, list[n].Err = api.ReadContact(row.Body, i.p.Settings)
+		}
+	}
+	return list
+}
+
+// readOptOut reads a row of opt-outs.
+func readOptOut(body []byte, country string) (*desk.OptOutRow, error) {
+	var in struct {
+		Phone    string `json:"phone"`
+		Since    string `json:"since"`
+		OptedOut any    `json:"opted_out"`
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return nil, desk.Invalidf("a row has phone, since and opted_out: %v", err)
+	}
+	number, err := desk.ParsePhone(in.Phone, country)
+	if err != nil {
+		return nil, desk.InvalidAt("/phone", "%v", err)
+	}
+	row := &desk.OptOutRow{Number: number}
+	if in.Since != "" {
+		at, ok := desk.ParseTime(in.Since)
+		if !ok {
+			at, ok = desk.ParseTime(in.Since + "T00:00:00Z")
+		}
+		if !ok {
+			return nil, desk.InvalidAt("/since", "send a time such as 2026-01-31T09:30:00Z, or a date")
+		}
+		row.Since = at
+	}
+	switch v := in.OptedOut.(type) {
+	case nil:
+		row.OptedOut = true
+	case bool:
+		row.OptedOut = v
+	case string:
+		switch strings.ToLower(strings.TrimSpace(v)) {
+		case "", "true", "1", "yes":
+			row.OptedOut = true
+		case "false", "0", "no":
+		default:
+			return nil, desk.InvalidAt("/opted_out", "write true or false")
+		}
+	default:
+		return nil, desk.InvalidAt("/opted_out", "write true or false")
+	}
+	return row, nil
+}
+
+// reject writes the rejected rows of a group to the file of rejected rows, which has this many
+// bytes before. A transaction may try this again.
+func (i *importer) reject(to *os.File, bytes int64, errs []error) (int64, error) {
+	if err := to.Truncate(bytes); err != nil {
+		return 0, err
+	}
+	if _, err := to.Seek(bytes, 0); err != nil {
+		return 0, err
+	}
+	file, some := i.file.NewErrorsFile(to, bytes), false
+	for n, err := range errs {
+		if err == nil {
+			continue
+		}
+		some = true
+		e := desk.AsError(err)
+		kind, reason := e.Type, rejection(e)
+		if _, ours := errors.AsType[*desk.Error](err); !ours {
+			kind, reason = desk.InvalidRequest, err.Error()
+		}
+		object, err := json.Marshal(map[string]string{"type": string(kind), "message": reason})
+		if err == nil {
+			err = file.Reject(i.rows[n], kind, reason, object)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	size, err := file.Flush()
+	if err == nil && some {
+		err = to.Sync()
+	}
+	return size, err
+}
+
+// rejection says why a row was rejected, with what the error names.
+func rejection(e *desk.Error) string {
+	text := e.Worded(strings.TrimPrefix(e.At, "/"), advice)
+	var named []string
+	switch list := e.Details.(type) {
+	case []desk.AttributeProblem:
+		for _, p := range list {
+			named = append(named, p.Key+": "+p.Message)
+		}
+	case []desk.Identity:
+		for _, v := range list {
+			named = append(named, v.Kind+" "+v.Value)
+		}
+	}
+	if len(named) > 0 {
+		text += " (" + strings.Join(named, "; ") + ")"
+	}
+	return text
+}

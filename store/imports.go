@@ -1,0 +1,23 @@
+package store
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// Imports keeps how far imports of files are.
+type Imports interface {
+	// ImportOf returns the newest import of a workspace with this key, or nil.
+	ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (*desk.ImportRun, error)
+
+	// ForgetImports deletes the imports of a workspace that began before a moment.
+	ForgetImports(ctx context.Context, ws desk.ID, before desk.Time) error
+}
+
+// An ImportTx reads and writes imports.
+type ImportTx interface {
+	// Import returns an import, or nil. No other transaction changes it meanwhile.
+	Import(id desk.ID) (*desk.ImportRun, error)
+	PutImport(desk.ImportRun) error
+}

@@ -1,0 +1,201 @@
+package transfer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/desk"
+)
+
+// A field is what a column holds: a member of a contact's body, a part of it, or nothing.
+type field struct {
+	name string // external_id, name, first_name, identity, attributes, …; skipped for none
+	key  string // of an attribute; the kind of an identity
+}
+
+const (
+	skipped    = "-"
+	firstName  = "first_name"
+	lastName   = "last_name"
+	identities = "identities"
+	identityOf = "identity"   // identity.KIND
+	attribute  = "attributes" // attributes.KEY
+	since      = "since"      // of an opt-out
+	optedOut   = "opted_out"
+)
+
+func (f field) String() string {
+	if f.key != "" {
+		return f.name + "." + f.key
+	}
+	return f.name
+}
+
+// fieldsOf are the fields that a file of this kind may have.
+func fieldsOf(kind desk.ImportKind) []string {
+	if kind == desk.ImportOptOuts {
+		return []string{desk.KindPhone, since, optedOut}
+	}
+	return []string{desk.KindExternalID, "name", firstName, lastName, desk.KindEmail, desk.KindPhone, "note", "owner", identities}
+}
+
+// synonyms are headers of other products and languages, folded.
+var synonyms = map[string]string{
+	"fullname": "name", "adsoyad": "name", "ad": firstName, "vorname": firstName, "nombre": firstName,
+	"soyad": lastName, "surname": lastName, "nachname": lastName, "apellidos": lastName,
+	"mail": desk.KindEmail, "eposta": desk.KindEmail, "phonenumber": desk.KindPhone, "mobile": desk.KindPhone, "tel": desk.KindPhone,
+	"gsm": desk.KindPhone, "telefon": desk.KindPhone, "notes": "note",
+}
+
+// plain folds a header to lower-case letters and digits of ASCII.
+func plain(header string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, desk.Fold(header))
+}
+
+// parseField reads the name of a field, as --map and exported files have it.
+func parseField(kind desk.ImportKind, name string) (field, bool) {
+	if name == skipped || slices.Contains(fieldsOf(kind), name) {
+		return field{name: name}, true
+	}
+	before, key, ok := strings.Cut(name, ".")
+	if !ok || key == "" || kind != desk.ImportContacts {
+		return field{}, false
+	}
+	switch before {
+	case attribute:
+		return field{attribute, key}, true
+	case identityOf:
+		return field{identityOf, key}, desk.ParseKind(key) == nil
+	}
+	return field{}, false
+}
+
+// ignored tells whether a column or a member is of parley's own.
+func ignored(header string) bool {
+	return strings.HasPrefix(header, "parley_") || strings.HasPrefix(header, "_")
+}
+
+// A mapper finds the fields of columns.
+type mapper struct {
+	kind       desk.ImportKind
+	attributes map[string]*desk.Attribute
+	given      map[string]field // by --map
+	unknown    []string         // columns that nobody knows
+}
+
+// guess returns the field of a column, by its header.
+func (m *mapper) guess(header string) (field, bool) {
+	if f, ok := m.given[header]; ok {
+		return f, true
+	}
+	if ignored(header) {
+		return field{name: skipped}, true
+	}
+	if f, ok := parseField(m.kind, header); ok && f.name != skipped {
+		return f, true
+	}
+	folded := plain(header)
+	if folded == "" {
+		return field{}, false
+	}
+	for _, name := range fieldsOf(m.kind) {
+		if plain(name) == folded {
+			return field{name: name}, true
+		}
+	}
+	if m.kind != desk.ImportContacts {
+		name := synonyms[folded]
+		return field{name: name}, name == desk.KindPhone
+	}
+	for _, key := range sortedKeys(m.attributes) {
+		if a := m.attributes[key]; !a.Archived && (plain(key) == folded || plain(a.Label) == folded) {
+			return field{attribute, key}, true
+		}
+	}
+	name, ok := synonyms[folded]
+	return field{name: name}, ok
+}
+
+func sortedKeys(attributes map[string]*desk.Attribute) []string {
+	list := make([]string, 0, len(attributes))
+	for key := range attributes {
+		list = append(list, key)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// columns returns the field of each column.
+func (m *mapper) columns(headers []string) ([]field, error) {
+	fields, taken := make([]field, len(headers)), map[field]string{}
+	known := false
+	for name := range m.given {
+		if !slices.Contains(headers, name) {
+			return nil, fmt.Errorf("--map names the column %s, and the file has none: its columns are %s", desk.Quote(name), quotedList(headers))
+		}
+	}
+	for i, header := range headers {
+		f, ok := m.guess(header)
+		if !ok {
+			if strings.TrimSpace(header) != "" {
+				m.unknown = append(m.unknown, header)
+			}
+			f = field{name: skipped}
+		}
+		fields[i] = f
+		if f.name == skipped {
+			continue
+		}
+		known = true
+		if other, twice := taken[f]; twice && f.name != identityOf {
+			return nil, fmt.Errorf("the columns %s and %s are both the field %s: leave one out with --map '%s=-'", desk.Quote(other), desk.Quote(header), f, header)
+		}
+		taken[f] = header
+	}
+	for _, part := range []string{firstName, lastName} {
+		if whole, part := taken[field{name: "name"}], taken[field{name: part}]; whole != "" && part != "" {
+			return nil, fmt.Errorf("the columns %s and %s are both the field name: leave one out with --map '%s=-'", desk.Quote(whole), desk.Quote(part), part)
+		}
+	}
+	if !known {
+		return nil, fmt.Errorf("no column is known: say which is which with --map 'COLUMN=FIELD', where FIELD is one of %s%s", strings.Join(fieldsOf(m.kind), ", "), cmp.Or(map[desk.ImportKind]string{desk.ImportContacts: ", identity.KIND, attributes.KEY"}[m.kind], ""))
+	}
+	return fields, nil
+}
+
+func quotedList(list []string) string {
+	quoted := make([]string, 0, len(list))
+	for _, s := range list[:min(len(list), 20)] {
+		quoted = append(quoted, desk.Quote(s))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// attributeKey returns the key of a new attribute for a column.
+func attributeKey(header string) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range desk.Fold(header) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			if gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
+			gap = false
+			b.WriteRune(r)
+		} else {
+			gap = true
+		}
+	}
+	key := b.String()
+	if key == "" || key[0] < 'a' || key[0] > 'z' {
+		key = "c_" + key
+	}
+	return strings.TrimRight(key[:min(len(key), desk.MaxAttributeKey)], "_")
+}

@@ -1,0 +1,262 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxRecord = 4 << 20 // bytes of a record
+	maxCells  = 1000    // cells of a record
+
+	// sampled is how many records tell the delimiter.
+	sampled = 20
+)
+
+// delimiters are those that a file may have without saying so, the likeliest first.
+var delimiters = []rune{',', ';', '\t', '|'}
+
+// A record is a row of a CSV file.
+type record struct {
+	line  int // in which it begins
+	cells []string
+}
+
+// blank tells whether all cells are blank.
+func (r record) blank() bool {
+	for _, cell := range r.cells {
+		if strings.TrimSpace(cell) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// A FileError says why a file can't be read.
+type FileError struct {
+	Line    int // 0: not of one line
+	Message string
+}
+
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return e.Message
+	}
+	return fmt.Sprintf("line %d %s", e.Line, e.Message)
+}
+
+// A csvReader reads records. Records end by CR, LF or CRLF; within quotes these stay.
+type csvReader struct {
+	text      runes
+	encoding  string // for errors
+	delimiter rune
+	line      int  // of the next character
+	back      rune // a character that was read too early; 0: none
+	ended     bool
+	cell      strings.Builder
+}
+
+func newCSV(text runes, encoding string, delimiter rune) *csvReader {
+	return &csvReader{text: text, encoding: encoding, delimiter: delimiter, line: 1}
+}
+
+func (c *csvReader) next() (r rune, err error) {
+	if c.back != 0 {
+		r, c.back = c.back, 0
+		return r, nil
+	}
+	r, err = c.text.next()
+	if errors.Is(err, errEncoding) {
+		return 0, &FileError{c.line, fmt.Sprintf("is not %s: name the file's encoding with --encoding, such as --encoding windows-1252", c.encoding)}
+	}
+	return r, err
+}
+
+// newline reads the rest of a line end, and counts the line.
+func (c *csvReader) newline(r rune) error {
+	c.line++
+	if r != '\r' {
+		return nil
+	}
+	next, err := c.next()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err == nil && next != '\n' {
+		c.back = next
+	}
+	return nil
+}
+
+// read returns the next record, or io.EOF.
+func (c *csvReader) read() (rec record, err error) {
+	if c.ended {
+		return rec, io.EOF
+	}
+	rec.line = c.line
+	size, quoted, any := 0, false, false
+	c.cell.Reset()
+	end := func() error {
+		rec.cells = append(rec.cells, c.cell.String())
+		c.cell.Reset()
+		if quoted = false; len(rec.cells) > maxCells {
+			return &FileError{rec.line, fmt.Sprintf("has more than %d cells: is it a CSV file, with the delimiter that --delimiter names?", maxCells)}
+		}
+		return nil
+	}
+	for {
+		r, err := c.next()
+		if errors.Is(err, io.EOF) {
+			c.ended = true
+			if !any && len(rec.cells) == 0 {
+				return rec, io.EOF
+			}
+			return rec, end()
+		}
+		if err != nil {
+			return rec, err
+		}
+		any = true
+		if size += utf8.RuneLen(r); size > maxRecord {
+			return rec, &FileError{rec.line, fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
+		}
+		switch {
+		case r == '"' && c.cell.Len() == 0 && !quoted:
+			quoted = true
+			if err := c.quotedCell(&rec, &size); err != nil {
+				return rec, err
+			}
+		case r == c.delimiter:
+			if err := end(); err != nil {
+				return rec, err
+			}
+		case r == '\n' || r == '\r':
+			if err := c.newline(r); err != nil {
+				return rec, err
+			}
+			return rec, end()
+		default:
+			c.cell.WriteRune(r)
+		}
+	}
+}
+
+// quotedCell reads a cell after its first quote, up to the last one.
+func (c *csvReader) quotedCell(rec *record, size *int) error {
+	for {
+		r, err := c.next()
+		if errors.Is(err, io.EOF) {
+			return &FileError{rec.line, "begins a row with a quote that nothing closes"}
+		}
+		if err != nil {
+			return err
+		}
+		if *size += utf8.RuneLen(r); *size > maxRecord {
+			return &FileError{rec.line, fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
+		}
+		switch r {
+		case '"':
+			next, err := c.next()
+			if err == nil && next == '"' {
+				c.cell.WriteByte('"')
+				continue
+			}
+			if err == nil {
+				c.back = next
+			} else if !errors.Is(err, io.EOF) {
+				return err
+			}
+			return nil
+		case '\n', '\r':
+			c.cell.WriteRune(r)
+			c.line++
+			if r == '\r' {
+				next, err := c.next()
+				if err == nil && next == '\n' {
+					c.cell.WriteByte('\n')
+				} else if err == nil {
+					c.back = next
+				} else if !errors.Is(err, io.EOF) {
+					return err
+				}
+			}
+		default:
+			c.cell.WriteRune(r)
+		}
+	}
+}
+
+// formulas match cells that a spreadsheet may compute; plainNumber those of them that are only
+// numbers.
+var (
+	formulas    = regexp.MustCompile(`^'*[=+\-@\t\r\n＝＋－＠]`)
+	guarded     = regexp.MustCompile(`^'+[=+\-@\t\r\n＝＋－＠]`)
+	plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+)
+
+// guard returns a cell that no spreadsheet computes.
+func guard(cell string) string {
+	if formulas.MatchString(cell) && !plainNumber.MatchString(cell) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// unguard returns the cell that guard was given.
+func unguard(cell string) string {
+	if guarded.MatchString(cell) {
+		return cell[1:]
+	}
+	return cell
+}
+
+// delimiterOf returns the delimiter that splits most of the first records into as many cells
+// as the first one, and at least two.
+func delimiterOf(open func() (io.ReadCloser, error), encoding string) (rune, error) {
+	best, most := delimiters[0], 0
+	for _, d := range delimiters {
+		n, err := alike(open, encoding, d)
+		if err != nil {
+			return 0, err
+		}
+		if n > most {
+			best, most = d, n
+		}
+	}
+	return best, nil
+}
+
+// alike counts the first records that have as many cells as the first one.
+func alike(open func() (io.ReadCloser, error), encoding string, delimiter rune) (n int, err error) {
+	file, err := open()
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	text, named, err := textOf(file, encoding)
+	if err != nil {
+		return 0, err
+	}
+	c, first := newCSV(text, named, delimiter), 0
+	for range sampled {
+		rec, err := c.read()
+		if err != nil { // the end; or what is wrong is said when the file is read through
+			break
+		}
+		switch {
+		case first == 0:
+			first = len(rec.cells)
+			n = 1
+		case len(rec.cells) == first:
+			n++
+		}
+	}
+	if first < 2 {
+		return 0, nil
+	}
+	return n, nil
+}

@@ -1,0 +1,319 @@
+package transfer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"parley/desk"
+
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// written returns the path of a file with this content.
+func written(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var attributes = map[string]*desk.Attribute{
+	"plan":   {Key: "plan", Label: "Tarif", Type: desk.SelectAttribute, Options: []string{"free", "pro"}},
+	"topics": {Key: "topics", Label: "Topics", Type: desk.MultiselectAttribute, Options: []string{"a", "b"}},
+	"vip":    {Key: "vip", Label: "VIP", Type: desk.BooleanAttribute},
+	"born":   {Key: "born", Label: "Geburtstag", Type: desk.DateAttribute},
+	"score":  {Key: "score", Label: "Score", Type: desk.NumberAttribute},
+	"city":   {Key: "city", Label: "City", Type: desk.TextAttribute},
+	"old":    {Key: "old", Label: "Gone", Type: desk.TextAttribute, Archived: true},
+}
+
+// bodies imports a text, and returns the bodies of its rows, or why they have none.
+func bodies(t *testing.T, content []byte, o Options) (list []string, err error) {
+	t.Helper()
+	name := "f.csv"
+	if o.JSONL {
+		name = "f.jsonl"
+	}
+	if o.Kind == "" {
+		o.Kind = desk.ImportContacts
+	}
+	f, err := Open(written(t, name, content), o)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Columns(attributes); err != nil {
+		return nil, err
+	}
+	err = f.Each(0, func(r Row) error {
+		text := string(r.Body)
+		if r.Err != nil {
+			text = "rejected: " + r.Err.Error()
+		}
+		list = append(list, fmt.Sprintf("%d %s", r.Line, text))
+		return nil
+	})
+	if f.Rows != int64(len(list)) {
+		t.Errorf("%d rows were counted, %d came", f.Rows, len(list))
+	}
+	return list, err
+}
+
+// TestCSV reads one table in each encoding, with each delimiter and each line end.
+func TestCSV(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"utf-8", "utf-8 mark", "utf-16le", "utf-16be", "windows-1252", "windows-1254", "iso-8859-9"} {
+		for _, delimiter := range []string{",", ";", "\t", "|"} {
+			for _, end := range []string{"\n", "\r\n", "\r"} {
+				table := strings.Join([]string{
+					`external_id;name;note;email`, `1;"Zoë ""Z"" Öztürk";"two` + end + `lines; here";z@x.example`, `;;;`, `2;O'Brien "the" one;short`, `3;a;b;c@x.example;;`, `4;a;b;c@x.example;more`,
+				}, end)
+				table = strings.ReplaceAll(table, "; here", "{semicolon} here")
+				table = strings.ReplaceAll(strings.ReplaceAll(table, ";", delimiter), "{semicolon}", delimiter)
+				var content []byte
+				o := Options{}
+				switch encoding {
+				case "utf-8":
+					content = []byte(table)
+				case "utf-8 mark":
+					content = []byte("\uFEFF" + table)
+				case "utf-16le", "utf-16be":
+					for _, u := range utf16.Encode([]rune("\uFEFF" + table)) {
+						pair := []byte{byte(u), byte(u >> 8)}
+						if encoding == "utf-16be" {
+							pair[0], pair[1] = pair[1], pair[0]
+						}
+						content = append(content, pair...)
+					}
+				default:
+					e, err := htmlindex.Get(encoding)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if content, err = e.NewEncoder().Bytes([]byte(table)); err != nil {
+						t.Fatal(err)
+					}
+					o.Encoding = encoding
+				}
+				got, err := bodies(t, content, o)
+				want := []string{
+					`2 {"external_id":"1","name":"Zoë \"Z\" Öztürk","note":` + quote("two"+end+"lines"+delimiter+" here") + `,"email":"z@x.example"}`,
+					`5 {"external_id":"2","name":"O'Brien \"the\" one","note":"short"}`,
+					`6 {"external_id":"3","name":"a","note":"b","email":"c@x.example"}`,
+					`7 rejected: the row has 5 cells, and the header 4`,
+				}
+				if strings.Join(got, "\n") != strings.Join(want, "\n") || err != nil {
+					t.Errorf("%s %q %q: %v\n%s\nwant\n%s", encoding, delimiter, end, err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+			}
+		}
+	}
+}
+
+func TestCSV_delimiter(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"sep=|\nname|phone\na,b|1\n":             `3 {"name":"a,b","phone":"1"}`,
+		"name,phone\na;b,1\n":                    `2 {"name":"a;b","phone":"1"}`,
+		"name;phone\n\"a,b,c\";1\nd;2,5\n":       `2 {"name":"a,b,c","phone":"1"}`,
+		"name\nAda\n":                            `2 {"name":"Ada"}`,
+		"'+name,phone\n\"'=1+1\",+90\n''-x,-5\n": `2 {"name":"=1+1","phone":"+90"}`,
+	} {
+		o := Options{}
+		if strings.HasPrefix(content, "'+name") {
+			o.Map = []string{"+name=name"}
+		}
+		got, err := bodies(t, []byte(content), o)
+		if err != nil || len(got) == 0 || got[0] != want {
+			t.Errorf("%q: %q, %v; want %s", content, got, err, want)
+		}
+	}
+	if got, err := bodies(t, []byte("name#phone\na,b#1\n"), Options{Delimiter: "#"}); err != nil || got[0] != `2 {"name":"a,b","phone":"1"}` {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestGuard: no cell is computed, and each comes back as it was.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	for cell, want := range map[string]string{
+		"": "", "a": "a", "'a": "'a", "=1+1": "'=1+1", "'=1": "''=1", "+90532": "+90532", "-5.5": "-5.5", "-5.": "'-5.", "@x": "'@x", "\tx": "'\tx", "＝1": "'＝1", "--1": "'--1", "'": "'",
+	} {
+		if got := guard(cell); got != want || unguard(got) != cell {
+			t.Errorf("%q: %q, and back %q; want %q", cell, got, unguard(got), want)
+		}
+	}
+}
+
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"E-Mail,Ad,SOYAD,Telefon,Notes\na@x.example,Ayşe,Yılmaz,1,n\n":                                    `{"email":"a@x.example","phone":"1","note":"n","name":"Ayşe Yılmaz"}`,
+		"First Name,Tarif,identity.crm,identity.crm,Owner\nA,pro,7,8,g@x.example\n":                       `{"owner":"g@x.example","name":"A","attributes":{"plan":"pro"},"identities":[{"kind":"crm","value":"7"},{"kind":"crm","value":"8"}]}`,
+		"name,identities,parley_id,_line\nA,\"[{\"\"kind\"\":\"\"a\"\",\"\"value\"\":\"\"b\"\"}]\",x,3\n": `{"name":"A","identities":[{"kind":"a","value":"b"}]}`,
+		"name,identities\nA,a:b|c:d\n": `{"name":"A","identities":[{"kind":"a","value":"b"},{"kind":"c","value":"d"}]}`,
+		"name,vip,vip2\nA,yes,x\n":     "nobody knows the columns",
+		"foo,bar\n1,2\n":               "no column is known",
+		"phone,Telefon\n1,2\n":         "are both the field phone",
+		"name,Vorname\nA,B\n":          "are both the field name",
+		"name,Gone\nA,B\n":             "nobody knows the columns",
+	} {
+		got, err := bodies(t, []byte(content), Options{})
+		if err != nil {
+			got = []string{"2 " + err.Error()}
+		}
+		if len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("%q: %q, want %s", content, got, want)
+		}
+	}
+	if got, err := bodies(t, []byte("name,foo\nA,B\n"), Options{IgnoreUnknown: true}); err != nil || got[0] != `2 {"name":"A"}` {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := bodies(t, []byte("name,foo\nA,B\n"), Options{Map: []string{"foo=attributes.city"}}); err != nil || got[0] != `2 {"name":"A","attributes":{"city":"B"}}` {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, m := range []string{"foo", "foo=x", "foo=attributes.", "bar=name", "foo=attributes.none"} {
+		if _, err := bodies(t, []byte("name,foo\nA,B\n"), Options{Map: []string{m}}); err == nil {
+			t.Errorf("--map %s is taken", m)
+		}
+	}
+}
+
+func TestCells(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		header, cell string
+		o            Options
+		want         string
+	}{
+		{"phone", "905321234567.0", Options{}, `{"phone":"905321234567"}`},
+		{"phone", "9.05E+11", Options{}, "rejected: phone: a spreadsheet has rounded"},
+		{"vip", "1", Options{}, `{"attributes":{"vip":true}}`},
+		{"vip", "NO", Options{}, `{"attributes":{"vip":false}}`},
+		{"vip", "maybe", Options{}, `{"attributes":{"vip":"maybe"}}`},
+		{"born", "31.12.2026", Options{Dates: DayFirst}, `{"attributes":{"born":"2026-12-31"}}`},
+		{"born", "1/2/2026", Options{Dates: MonthFirst}, `{"attributes":{"born":"2026-01-02"}}`},
+		{"born", "31.12.2026", Options{}, `{"attributes":{"born":"31.12.2026"}}`},
+		{"score", "1.234,5", Options{DecimalComma: true}, `{"attributes":{"score":"1234.5"}}`},
+		{"score", "1.234", Options{}, `{"attributes":{"score":"1.234"}}`},
+		{"topics", "a | b", Options{}, `{"attributes":{"topics":["a","b"]}}`},
+		{"topics", "a; b", Options{}, `{"attributes":{"topics":["a","b"]}}`},
+		{"topics", `["a","b"]`, Options{}, `{"attributes":{"topics":["a","b"]}}`},
+		{"city", " ", Options{}, `{"attributes":{"city":" "}}`},
+		{"score", " ", Options{}, `{}`},
+		{"score", " ", Options{ClearBlank: true}, `{"attributes":{"score":null}}`},
+		{"email", "", Options{ClearBlank: true}, `{"email":null}`},
+		{"first_name", "", Options{ClearBlank: true}, `{"name":null}`},
+		{"first_name", "", Options{}, `{}`},
+		{"identities", "crm", Options{}, "rejected: identities: write KIND:VALUE"},
+	} {
+		content := "external_id;" + c.header + "\n9;\"" + strings.ReplaceAll(c.cell, `"`, `""`) + "\"\n"
+		got, err := bodies(t, []byte(content), c.o)
+		want := strings.Replace(c.want, "{", `{"external_id":"9",`, 1)
+		want = strings.Replace(want, ",}", "}", 1)
+		if err != nil || len(got) != 1 || !strings.HasPrefix(got[0], "2 "+want) {
+			t.Errorf("%s %q: %q, %v; want %s", c.header, c.cell, got, err, want)
+		}
+	}
+}
+
+// TestOpen_refuses: a file that can't be imported as a whole is refused with its line, before
+// any row is stored.
+func TestOpen_refuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content []byte
+		o       Options
+		line    int
+		words   string
+	}{
+		"another encoding":    {[]byte("name\nA\nB\xff\n"), Options{}, 3, "--encoding"},
+		"half of a pair":      {[]byte("\xff\xfen\x00a\x00\x00\xd8x\x00"), Options{}, 1, "--encoding"},
+		"a quote":             {[]byte("name\nA\n\"B\nC\n"), Options{}, 3, "nothing closes"},
+		"a long row":          {[]byte("name\nA\n" + strings.Repeat("x", maxRecord+1)), Options{}, 3, "MiB"},
+		"a long quoted cell":  {[]byte("name\n\"" + strings.Repeat("x\n", maxRecord)), Options{}, 2, "MiB"},
+		"many cells":          {[]byte("name\n" + strings.Repeat(",", maxCells+1)), Options{}, 2, "cells"},
+		"nothing":             {nil, Options{}, 0, "no row"},
+		"a long line":         {[]byte("{}\n" + strings.Repeat("x", maxRecord+1)), Options{JSONL: true}, 2, "MiB"},
+		"a line that is none": {[]byte("{}\n\xff"), Options{JSONL: true}, 2, "--encoding"},
+	} {
+		_, err := bodies(t, c.content, c.o)
+		if e := (*FileError)(nil); !errors.As(err, &e) || e.Line != c.line || !strings.Contains(e.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := bodies(t, []byte("name\n"), Options{Encoding: "klingon"}); !desk.IsType(err, desk.InvalidRequest) {
+		t.Errorf("an unknown encoding: %v", err)
+	}
+}
+
+func TestJSONL(t *testing.T) {
+	t.Parallel()
+	got, err := bodies(t, []byte("\uFEFF{\"name\":\"A\",\"parley_id\":\"x\",\"_line\":3}\n\n[1]\n{\"a\":{\"_b\":1},\"_c\":[\"}\"]}\r\nnone"), Options{JSONL: true})
+	want := []string{`1 {"name":"A"}`, `3 [1]`, `4 {"a":{"_b":1}}`, `5 none`}
+	if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestErrorsFile: a row comes back from the file of rejected rows as it was read.
+func TestErrorsFile(t *testing.T) {
+	t.Parallel()
+	content := "name;note\n\"=1+1\";\"a;b\n\"\"c\"\"\"\n'x; y \nz;1;extra\n"
+	f, err := Open(written(t, "f.csv", []byte(content)), Options{Kind: desk.ImportContacts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Columns(attributes); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	e := f.NewErrorsFile(&b, 0)
+	var before []string
+	if err := f.Each(0, func(r Row) error {
+		before = append(before, string(r.Body))
+		return e.Reject(r, desk.InvalidRequest, "because; of", nil)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := e.Flush(); err != nil || n != int64(b.Len()) {
+		t.Fatal(n, err)
+	}
+	again, err := bodies(t, b.Bytes(), Options{})
+	if err != nil || len(again) != 3 || !strings.HasSuffix(again[0], before[0]) || !strings.HasSuffix(again[1], before[1]) {
+		t.Errorf("%q, %v\nwas %q\nfrom %s", again, err, before, b.String())
+	}
+	for row, want := range map[string]string{
+		`{"name":1}`: `{"name":1,"_line":4,"_error":{}}`, `{}`: `{"_line":4,"_error":{}}`, `none "x"`: `{"_raw":"none \"x\"","_line":4,"_error":{}}`,
+	} {
+		if got := string(rejectedLine(Row{Line: 4, Body: []byte(row), Raw: []byte(row)}, []byte("{}"))); got != want+"\n" {
+			t.Errorf("%s: %s", row, got)
+		}
+	}
+}
+
+func TestNewAttributes(t *testing.T) {
+	t.Parallel()
+	f, err := Open(written(t, "f.csv", []byte("name,Joined at,2nd VIP?,Umsatz,PLZ,Leer\nA,2026-01-31,yes,1.5,01234,\nB,2026-02-01,0,7,99,\n")), Options{Kind: desk.ImportContacts, CreateAttributes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Columns(attributes); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range f.Created {
+		got = append(got, a.Key+" "+a.Label.Value+" "+a.Type.Value)
+	}
+	want := "joined_at Joined at date, c_2nd_vip 2nd VIP? boolean, umsatz Umsatz number, plz PLZ text, leer Leer text"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+	}
+}
