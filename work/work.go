@@ -24,7 +24,9 @@ type Parts struct {
 }
 
 // Of returns the parts of an App.
-func Of(a *app.App) Parts { return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search} }
+func Of(a *app.App) Parts {
+	return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search}
+}
 
 // An App has the steps of app.App.
 type App interface {
