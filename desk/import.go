@@ -17,6 +17,10 @@ const (
 	ImportRows  = 1000
 	ImportBytes = 8 << 20
 
+	// ImportOptOutRows takes the place of ImportRows for opt-outs, each of which takes a round
+	// trip.
+	ImportOptOutRows = 100
+
 	// KeepImport is how long an import that was interrupted can go on. After that, the same
 	// command begins anew.
 	KeepImport = 7 * 24 * time.Hour

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"parley/desk"
@@ -19,7 +20,7 @@ const (
 )
 
 var (
-	fractionOfPhone = regexp.MustCompile(`^\s*(\+?[0-9]+)\.0\s*$`)
+	fractionOfPhone = regexp.MustCompile(`^\s*(\+?[0-9]+)\.0+\s*$`)
 	rounded         = regexp.MustCompile(`^\s*[0-9]+([.,][0-9]+)?[eE]\+?[0-9]+\s*$`)
 	writtenDate     = regexp.MustCompile(`^\s*([0-9]{1,2})[./]([0-9]{1,2})[./]([0-9]{4})\s*$`)
 	commaNumber     = regexp.MustCompile(`^\s*([+-]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+)(?:,[0-9]+)?)\s*$`)
@@ -62,7 +63,7 @@ func (c *converter) body(cells []string) ([]byte, error) {
 				names[n] = strings.TrimSpace(cell)
 			}
 			blankName = names == [2]string{}
-		case blank && !c.clearBlank, blank && (f.name == identityOf || f.name == identities):
+		case blank && (!c.clearBlank || f.name == identityOf):
 		case blank && f.name == attribute:
 			clearsAttributes = append(clearsAttributes, quote(f.key)+":null")
 		case blank:
@@ -72,6 +73,9 @@ func (c *converter) body(cells []string) ([]byte, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", f, err)
 			}
+			if value == "[]" && !c.clearBlank { // only separators
+				continue
+			}
 			attributes = append(attributes, quote(f.key)+":"+value)
 		case f.name == identities:
 			list, err := identityList(cell)
@@ -80,7 +84,16 @@ func (c *converter) body(cells []string) ([]byte, error) {
 			}
 			handles = append(handles, list...)
 		case f.name == identityOf:
-			handles = append(handles, `{"kind":`+quote(f.key)+`,"value":`+quote(strings.TrimSpace(cell))+`}`)
+			value := strings.TrimSpace(cell)
+			if f.key == desk.KindPhone || f.key == desk.KindWhatsApp {
+				var err error
+				if value, err = phoneCell(value); err != nil {
+					return nil, err
+				}
+			}
+			handles = append(handles, `{"kind":`+quote(f.key)+`,"value":`+quote(value)+`}`)
+		case f.name == since:
+			members = append(members, quote(f.name)+":"+quote(c.date(strings.TrimSpace(cell))))
 		case f.name == desk.KindPhone:
 			number, err := phoneCell(cell)
 			if err != nil {
@@ -102,6 +115,7 @@ func (c *converter) body(cells []string) ([]byte, error) {
 		members = append(members, `"attributes":{`+strings.Join(attributes, ",")+`}`)
 	}
 	if len(handles) > 0 {
+		members = slices.DeleteFunc(members, func(m string) bool { return m == `"identities":null` })
 		members = append(members, `"identities":[`+strings.Join(handles, ",")+`]`)
 	}
 	return []byte("{" + strings.Join(members, ",") + "}"), nil

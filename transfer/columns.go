@@ -102,6 +102,11 @@ func (m *mapper) guess(header string) (field, bool) {
 		return f, true
 	}
 	folded := plain(header)
+	for _, key := range sortedKeys(m.attributes) { // an attribute that was made of this column
+		if a := m.attributes[key]; !a.Archived && a.Label == header && !slices.ContainsFunc(fieldsOf(m.kind), func(name string) bool { return plain(name) == folded }) && m.kind == desk.ImportContacts {
+			return field{attribute, key}, true
+		}
+	}
 	if folded == "" {
 		return field{}, false
 	}

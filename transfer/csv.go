@@ -13,6 +13,10 @@ const (
 	maxRecord = 4 << 20 // bytes of a record
 	maxCells  = 1000    // cells of a record
 
+	// A file of rejected rows may have more, since each row comes with the reason.
+	slackCells  = 3
+	slackRecord = 64 << 10
+
 	// sampled is how many records tell the delimiter.
 	sampled = 20
 )
@@ -103,7 +107,7 @@ func (c *csvReader) read() (rec record, err error) {
 	end := func() error {
 		rec.cells = append(rec.cells, c.cell.String())
 		c.cell.Reset()
-		if quoted = false; len(rec.cells) > maxCells {
+		if quoted = false; len(rec.cells) > maxCells+slackCells {
 			return &FileError{rec.line, fmt.Sprintf("has more than %d cells: is it a CSV file, with the delimiter that --delimiter names?", maxCells)}
 		}
 		return nil
@@ -121,7 +125,7 @@ func (c *csvReader) read() (rec record, err error) {
 			return rec, err
 		}
 		any = true
-		if size += utf8.RuneLen(r); size > maxRecord {
+		if size += utf8.RuneLen(r); size > maxRecord+slackRecord {
 			return rec, &FileError{rec.line, fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
 		}
 		switch {
@@ -155,7 +159,7 @@ func (c *csvReader) quotedCell(rec *record, size *int) error {
 		if err != nil {
 			return err
 		}
-		if *size += utf8.RuneLen(r); *size > maxRecord {
+		if *size += utf8.RuneLen(r); *size > maxRecord+slackRecord {
 			return &FileError{rec.line, fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
 		}
 		switch r {
@@ -242,11 +246,15 @@ func alike(open func() (io.ReadCloser, error), encoding string, delimiter rune) 
 		return 0, err
 	}
 	c, first := newCSV(text, named, delimiter), 0
-	for range sampled {
+	for records := 0; records < sampled; {
 		rec, err := c.read()
 		if err != nil { // the end; or what is wrong is said when the file is read through
 			break
 		}
+		if rec.blank() {
+			continue
+		}
+		records++
 		switch {
 		case first == 0:
 			first = len(rec.cells)

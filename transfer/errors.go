@@ -33,16 +33,29 @@ func (e *ErrorsFile) Reject(row Row, kind desk.ErrorType, reason string, object 
 	var b strings.Builder
 	if e.n == 0 {
 		b.WriteString("\uFEFF")
-		appendRecord(&b, append(append([]string{}, e.of.Headers...), "_line", "_error", "_reason"), e.of.Delimiter)
+		appendRecord(&b, append(e.of.kept(e.of.Headers), "_line", "_error", "_reason"), e.of.Delimiter)
 	}
 	cells := append([]string{}, row.Cells...)
+	for i := range cells {
+		cells[i] = unguard(cells[i]) // they are guarded when they are written
+	}
 	for len(cells) < len(e.of.Headers) {
 		cells = append(cells, "")
 	}
 	n := len(e.of.Headers)
-	written := append(append([]string{}, cells[:n]...), strconv.Itoa(row.Line), string(kind), reason)
+	written := append(e.of.kept(cells[:n]), strconv.Itoa(row.Line), string(kind), reason)
 	appendRecord(&b, append(written, cells[n:]...), e.of.Delimiter)
 	return e.write([]byte(b.String()))
+}
+
+// kept returns the cells of the columns that an earlier file of rejected rows has not added.
+func (f *File) kept(cells []string) (list []string) {
+	for i, cell := range cells {
+		if h := f.Headers[i]; h != "_line" && h != "_error" && h != "_reason" {
+			list = append(list, cell)
+		}
+	}
+	return list
 }
 
 // rejectedLine returns an object with its line and its error, or with the text as it was if

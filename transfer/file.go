@@ -64,6 +64,9 @@ func Open(path string, o Options) (*File, error) {
 		return nil, err
 	}
 	defer file.Close()
+	if state, err := file.Stat(); err != nil || !state.Mode().IsRegular() {
+		return nil, errors.Join(err, &FileError{0, "this is no ordinary file: it is read several times, so it can't be a pipe or a directory"})
+	}
 	sum := sha256.New()
 	if o.JSONL {
 		err = f.throughLines(io.TeeReader(file, sum))
@@ -271,6 +274,9 @@ func (f *File) newAttributes(m *mapper) error {
 			return fmt.Errorf("the column %s can't become an attribute: %w", desk.Quote(header), err)
 		}
 		f.Created = append(f.Created, in)
+		if len(m.attributes)+len(f.Created) > desk.MaxAttributes {
+			return fmt.Errorf("the workspace would have more than %d attributes: leave columns out with --map 'COLUMN=-' or --ignore-unknown", desk.MaxAttributes)
+		}
 		f.attributes[key] = &desk.Attribute{Key: key, Label: header, Type: kind}
 		f.fields[i] = field{attribute, key}
 	}
@@ -337,6 +343,20 @@ func (f *File) Each(after int64, do func(Row) error) error {
 		return err
 	}
 	defer file.Close()
+	sum := sha256.New()
+	if err := f.each(io.TeeReader(file, sum), after, do); err != nil {
+		return err
+	}
+	if _, err := io.Copy(sum, file); err != nil {
+		return err
+	}
+	if [32]byte(sum.Sum(nil)) != f.SHA256 {
+		return &FileError{0, "the file has changed while it was imported: run the command again"}
+	}
+	return nil
+}
+
+func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 	n := int64(0)
 	if f.Options.JSONL {
 		return f.lines(file, func(line int, text []byte) error {

@@ -123,6 +123,7 @@ func TestCSV_delimiter(t *testing.T) {
 		"sep=|\nname|phone\na,b|1\n":             `3 {"name":"a,b","phone":"1"}`,
 		"name,phone\na;b,1\n":                    `2 {"name":"a;b","phone":"1"}`,
 		"name;phone\n\"a,b,c\";1\nd;2,5\n":       `2 {"name":"a,b,c","phone":"1"}`,
+		"\n;\nname;phone\na;1\n": `4 {"name":"a","phone":"1"}`,
 		"name\nAda\n":                            `2 {"name":"Ada"}`,
 		"'+name,phone\n\"'=1+1\",+90\n''-x,-5\n": `2 {"name":"=1+1","phone":"+90"}`,
 	} {
@@ -237,9 +238,9 @@ func TestOpen_refuses(t *testing.T) {
 		"another encoding":    {[]byte("name\nA\nB\xff\n"), Options{}, 3, "--encoding"},
 		"half of a pair":      {[]byte("\xff\xfen\x00a\x00\x00\xd8x\x00"), Options{}, 1, "--encoding"},
 		"a quote":             {[]byte("name\nA\n\"B\nC\n"), Options{}, 3, "nothing closes"},
-		"a long row":          {[]byte("name\nA\n" + strings.Repeat("x", maxRecord+1)), Options{}, 3, "MiB"},
+		"a long row":          {[]byte("name\nA\n" + strings.Repeat("x", maxRecord+slackRecord+1)), Options{}, 3, "MiB"},
 		"a long quoted cell":  {[]byte("name\n\"" + strings.Repeat("x\n", maxRecord)), Options{}, 2, "MiB"},
-		"many cells":          {[]byte("name\n" + strings.Repeat(",", maxCells+1)), Options{}, 2, "cells"},
+		"many cells":          {[]byte("name\n" + strings.Repeat(",", maxCells+slackCells+1)), Options{}, 2, "cells"},
 		"nothing":             {nil, Options{}, 0, "no row"},
 		"a long line":         {[]byte("{}\n" + strings.Repeat("x", maxRecord+1)), Options{JSONL: true}, 2, "MiB"},
 		"a line that is none": {[]byte("{}\n\xff"), Options{JSONL: true}, 2, "--encoding"},
@@ -266,7 +267,7 @@ func TestJSONL(t *testing.T) {
 // TestErrorsFile: a row comes back from the file of rejected rows as it was read.
 func TestErrorsFile(t *testing.T) {
 	t.Parallel()
-	content := "name;note\n\"=1+1\";\"a;b\n\"\"c\"\"\"\n'x; y \nz;1;extra\n"
+	content := "name;note\n\"'=1+1\";\"a;b\n\"\"c\"\"\"\n'x; y \nz;1;extra\n"
 	f, err := Open(written(t, "f.csv", []byte(content)), Options{Kind: desk.ImportContacts})
 	if err != nil {
 		t.Fatal(err)

@@ -70,19 +70,29 @@ func (a *Service) Begin(ctx context.Context, p desk.Principal, key [32]byte) (*I
 		case <-time.After(lookEvery):
 		}
 	}
-	now := a.Now()
-	if err := a.Store.ForgetImports(ctx, p.Workspace(), now-desk.Time(desk.KeepImport.Milliseconds())); err != nil {
+	err := a.begin(ctx, i, key)
+	if err != nil {
+		_ = i.End(ctx) // the lease ends by itself, too
 		return nil, err
+	}
+	return i, nil
+}
+
+// begin finds the run that goes on, or begins a new one.
+func (a *Service) begin(ctx context.Context, i *Import, key [32]byte) error {
+	p, now := i.p, a.Now()
+	if err := a.Store.ForgetImports(ctx, p.Workspace(), now-desk.Time(desk.KeepImport.Milliseconds())); err != nil {
+		return err
 	}
 	run, err := a.Store.ImportOf(ctx, p.Workspace(), key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if run != nil && run.EndedAt == 0 {
 		i.Run, i.Resumed = *run, true
-		return i, nil
+		return nil
 	}
-	return i, i.Anew(ctx, key)
+	return i.Anew(ctx, key)
 }
 
 // Anew begins the import at the first row.
@@ -162,7 +172,11 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.ImportCounts) error {
 	var named desk.Lookup
 	for _, r := range rows {
-		if r.Err == nil && r.Op != nil {
+		switch {
+		case r.Err != nil:
+		case r.OptOut != nil:
+			named.Identities = append(named.Identities, numberOf(r.OptOut))
+		default:
 			named.Identities = append(named.Identities, r.Op.Identities()...)
 		}
 	}
@@ -180,10 +194,19 @@ func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.Import
 			if err != nil {
 				return err
 			}
-			if changed {
-				n.Updated++
-			} else {
+			if !changed {
 				n.Unchanged++
+				continue
+			}
+			n.Updated++
+			if c := book.Oldest(numberOf(r.OptOut)); c != nil {
+				event := desk.Event{Type: desk.ContactOptedIn, Subject: c.ID, Actor: i.p.Actor, At: now}
+				if r.OptOut.OptedOut {
+					event.Type = desk.ContactOptedOut
+				}
+				if err := tx.Append(event); err != nil {
+					return err
+				}
 			}
 		default:
 			before := len(book.Events())
@@ -203,6 +226,11 @@ func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.Import
 		}
 	}
 	return tx.Flush(book)
+}
+
+// numberOf is the identity of the person whose choice a row has.
+func numberOf(o *desk.OptOutRow) desk.Identity {
+	return desk.Identity{Kind: desk.KindPhone, Value: o.Number}
 }
 
 // Try is Store as a dry run: it stores nothing. It judges the rows together, but does not see

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -40,15 +42,15 @@ type importFlags struct {
 	DryRun    bool     `help:"Judge all rows, and store nothing."`
 	Errors    string   `help:"Where the rejected rows go; by default NAME.errors.csv or NAME.errors.jsonl beside the file." placeholder:"FILE"`
 
-	IgnoreUnknown bool `help:"Leave out columns that nobody knows."`
+	IgnoreUnknown bool   `help:"Leave out columns that nobody knows."`
+	Dates         string `help:"How dates like 31.12.2026 are read: DMY or MDY." enum:",DMY,MDY" default:"" placeholder:"DMY|MDY"`
 }
 
 type importContactsCmd struct {
 	importFlags
-	ClearBlank       bool   `help:"A blank cell clears the field. By default it changes nothing."`
-	Dates            string `help:"How dates like 31.12.2026 are read: DMY or MDY." enum:",DMY,MDY" default:"" placeholder:"DMY|MDY"`
-	DecimalComma     bool   `help:"Numbers are written like 1.234,5."`
-	CreateAttributes bool   `help:"Make an attribute of each column that nobody knows."`
+	ClearBlank       bool `help:"A blank cell clears the field. By default it changes nothing."`
+	DecimalComma     bool `help:"Numbers are written like 1.234,5."`
+	CreateAttributes bool `help:"Make an attribute of each column that nobody knows."`
 }
 
 // Help shows examples.
@@ -67,7 +69,7 @@ func (*importContactsCmd) Help() string {
 // Run imports contacts.
 func (c *importContactsCmd) Run(ctx context.Context, s *session) error {
 	return c.run(ctx, s, transfer.Options{
-		Kind: desk.ImportContacts, ClearBlank: c.ClearBlank, Dates: transfer.Dates(c.Dates), DecimalComma: c.DecimalComma, CreateAttributes: c.CreateAttributes,
+		Kind: desk.ImportContacts, ClearBlank: c.ClearBlank, DecimalComma: c.DecimalComma, CreateAttributes: c.CreateAttributes,
 	})
 }
 
@@ -104,6 +106,7 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	o.JSONL = strings.EqualFold(filepath.Ext(c.File), ".jsonl")
+	o.Dates = transfer.Dates(c.Dates)
 	o.Map, o.Delimiter, o.Encoding, o.IgnoreUnknown = c.Map, c.Delimiter, c.Encoding, c.IgnoreUnknown
 	file, err := transfer.Open(c.File, o)
 	if err != nil {
@@ -162,19 +165,20 @@ type importer struct {
 
 // run imports the rows, or tries them.
 func (i *importer) run(ctx context.Context) (result importResult, err error) {
-	part := i.errorsFile() + ".part"
-	var rejects *os.File
-	if rejects, err = os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return result, fmt.Errorf("the rejected rows need a file: %w", err)
+	if here, err := os.Stat(i.errorsFile()); err == nil {
+		if file, err := os.Stat(i.flags.File); err == nil && os.SameFile(here, file) {
+			return result, desk.InvalidAt("/errors", "this is the file that is imported: give another one")
+		}
 	}
-	defer func() { err = errors.Join(err, rejects.Close()) }()
+	name := i.errorsFile()
 	var counts desk.ImportCounts
+	part := ""
 	if i.flags.DryRun {
 		result.DryRun = true
-		counts, err = i.try(ctx, rejects)
+		part, counts, err = i.try(ctx)
 	} else {
 		var id desk.ID
-		id, counts, err = i.store(ctx, rejects)
+		id, part, counts, err = i.store(ctx)
 		text := id.String()
 		result.ImportID = &text
 	}
@@ -185,9 +189,17 @@ func (i *importer) run(ctx context.Context) (result importResult, err error) {
 	if counts.Rejected == 0 {
 		return result, os.Remove(part)
 	}
-	name := i.errorsFile()
 	result.ErrorsFile = &name
 	return result, os.Rename(part, name)
+}
+
+// part opens the file in which the rejected rows are collected. Each import has its own.
+func (i *importer) part(name string) (*os.File, error) {
+	file, err := os.OpenFile(i.errorsFile()+"."+name+".part", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the rejected rows need a file: %w", err)
+	}
+	return file, nil
 }
 
 // errorsFile is where the rejected rows go.
@@ -212,29 +224,35 @@ func (i *importer) key() [32]byte {
 }
 
 // store imports the rows. It goes on with an import that was interrupted.
-func (i *importer) store(ctx context.Context, rejects *os.File) (id desk.ID, counts desk.ImportCounts, err error) {
+func (i *importer) store(ctx context.Context) (id desk.ID, part string, counts desk.ImportCounts, err error) {
 	run, err := i.app.Imports.Begin(ctx, i.p, i.key())
 	if err != nil {
-		return id, counts, err
+		return id, part, counts, err
 	}
-	defer func() { err = errors.Join(err, run.End(ctx)) }()
+	defer func() { _ = run.End(ctx) }() // the lease ends by itself, too
+	rejects, err := i.part(run.Run.ID.String())
+	if err != nil {
+		return id, part, counts, err
+	}
+	defer func() { err = errors.Join(err, rejects.Close()) }()
+	part = rejects.Name()
 	if state, err := rejects.Stat(); err != nil || run.Resumed && state.Size() < run.Run.ErrorBytes {
 		if err == nil { // the file of rejected rows is gone, and they can't be told again
 			err = run.Anew(ctx, i.key())
 		}
 		if err != nil {
-			return id, counts, err
+			return id, part, counts, err
 		}
 	}
 	if run.Run.Rows == 0 {
 		for _, in := range i.file.Created {
 			if _, _, err := i.app.PutAttribute(ctx, i.p, in); err != nil {
-				return id, counts, fmt.Errorf("make the attribute %s: %w", in.Key, err)
+				return id, part, counts, fmt.Errorf("make the attribute %s: %w", in.Key, err)
 			}
 		}
 	}
 	if i.p, err = i.app.Operator(ctx, i.p.Workspace()); err != nil { // with the new attributes
-		return id, counts, err
+		return id, part, counts, err
 	}
 	flush := func(last bool) error {
 		if err := ctx.Err(); err != nil {
@@ -246,16 +264,22 @@ func (i *importer) store(ctx context.Context, rejects *os.File) (id desk.ID, cou
 		return err
 	}
 	if err := i.each(run.Run.Rows, func() error { return flush(false) }); err != nil {
-		return id, counts, err
+		return id, part, counts, err
 	}
 	if err := flush(true); err != nil {
-		return id, counts, err
+		return id, part, counts, err
 	}
-	return run.Run.ID, run.Run.ImportCounts, nil
+	return run.Run.ID, part, run.Run.ImportCounts, nil
 }
 
 // try judges the rows, a group at a time.
-func (i *importer) try(ctx context.Context, rejects *os.File) (counts desk.ImportCounts, err error) {
+func (i *importer) try(ctx context.Context) (part string, counts desk.ImportCounts, err error) {
+	rejects, err := i.part("dry-run-" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		return part, counts, err
+	}
+	defer func() { err = errors.Join(err, rejects.Close()) }()
+	part = rejects.Name()
 	if len(i.file.Created) > 0 { // the rows are judged as if the attributes were there
 		settings := *i.p.Settings
 		settings.Attributes = map[string]*desk.Attribute{}
@@ -265,7 +289,7 @@ func (i *importer) try(ctx context.Context, rejects *os.File) (counts desk.Impor
 		for n, in := range i.file.Created {
 			a, err := in.Apply(nil, len(settings.Attributes), n)
 			if err != nil {
-				return counts, err
+				return part, counts, err
 			}
 			settings.Attributes[a.Key] = &a
 		}
@@ -281,20 +305,32 @@ func (i *importer) try(ctx context.Context, rejects *os.File) (counts desk.Impor
 		return err
 	}
 	if err := i.each(0, flush); err != nil {
-		return counts, err
+		return part, counts, err
 	}
-	return counts, flush()
+	return part, counts, flush()
 }
 
 // each collects the rows after some, and calls full whenever they are enough for a transaction.
 func (i *importer) each(after int64, full func() error) error {
 	return i.file.Each(after, func(row transfer.Row) error {
-		i.rows, i.bytes = append(i.rows, row), i.bytes+len(row.Body)+len(row.Raw)
-		if len(i.rows) == desk.ImportRows || i.bytes >= desk.ImportBytes {
+		bytes := len(row.Body) + len(row.Raw)
+		for _, cell := range row.Cells {
+			bytes += len(cell)
+		}
+		i.rows, i.bytes = append(i.rows, row), i.bytes+bytes
+		if len(i.rows) == i.together() || i.bytes >= desk.ImportBytes {
 			return full()
 		}
 		return nil
 	})
+}
+
+// together is how many rows one transaction stores.
+func (i *importer) together() int {
+	if i.file.Options.Kind == desk.ImportOptOuts {
+		return desk.ImportOptOutRows
+	}
+	return desk.ImportRows
 }
 
 // read makes operations of the collected rows.
@@ -325,6 +361,9 @@ func readOptOut(body []byte, country string) (*desk.OptOutRow, error) {
 	if err := d.Decode(&in); err != nil {
 		return nil, desk.Invalidf("a row has phone, since and opted_out: %v", err)
 	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, desk.Invalidf("a line has one object")
+	}
 	number, err := desk.ParsePhone(in.Phone, country)
 	if err != nil {
 		return nil, desk.InvalidAt("/phone", "%v", err)
@@ -337,6 +376,9 @@ func readOptOut(body []byte, country string) (*desk.OptOutRow, error) {
 		}
 		if !ok {
 			return nil, desk.InvalidAt("/since", "send a time such as 2026-01-31T09:30:00Z, or a date")
+		}
+		if at > desk.TimeOf(time.Now().Add(time.Minute)) {
+			return nil, desk.InvalidAt("/since", "this is in the future")
 		}
 		row.Since = at
 	}
