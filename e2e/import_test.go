@@ -76,10 +76,10 @@ func TestImport(t *testing.T) {
 		table.WriteString("Own id;Ad;Soyad;Telefon;Plan\n")
 		for n := range 1500 {
 			phone, plan := fmt.Sprintf("+90532%07d", 1_000_000+n), []string{"free", "pro"}[n%2]
-			switch {
-			case n%100 == 7:
+			switch n % 100 {
+			case 7:
 				phone = "12"
-			case n%100 == 8:
+			case 8:
 				plan = "gold"
 			}
 			fmt.Fprintf(&table, "c-%d;Ayşe;Yılmaz %d;%s;%s\n", n, n, phone, plan)

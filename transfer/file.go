@@ -57,13 +57,13 @@ type Row struct {
 }
 
 // Open reads a file through. It returns a *FileError if the file can't be imported as a whole.
-func Open(path string, o Options) (*File, error) {
-	f := &File{Path: path, Options: o}
+func Open(path string, o Options) (f *File, err error) {
+	f = &File{Path: path, Options: o}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	if state, err := file.Stat(); err != nil || !state.Mode().IsRegular() {
 		return nil, errors.Join(err, &FileError{0, "this is no ordinary file: it is read several times, so it can't be a pipe or a directory"})
 	}

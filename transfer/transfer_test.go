@@ -123,7 +123,7 @@ func TestCSV_delimiter(t *testing.T) {
 		"sep=|\nname|phone\na,b|1\n":             `3 {"name":"a,b","phone":"1"}`,
 		"name,phone\na;b,1\n":                    `2 {"name":"a;b","phone":"1"}`,
 		"name;phone\n\"a,b,c\";1\nd;2,5\n":       `2 {"name":"a,b,c","phone":"1"}`,
-		"\n;\nname;phone\na;1\n": `4 {"name":"a","phone":"1"}`,
+		"\n;\nname;phone\na;1\n":                 `4 {"name":"a","phone":"1"}`,
 		"name\nAda\n":                            `2 {"name":"Ada"}`,
 		"'+name,phone\n\"'=1+1\",+90\n''-x,-5\n": `2 {"name":"=1+1","phone":"+90"}`,
 	} {
