@@ -238,6 +238,7 @@ func leaveReports(t *testing.T, db *sql.DB) {
 		`INSERT INTO member_access (workspace_id, member_id, password, seen_at) SELECT workspace_id, id, 'hash', 1 FROM members`,
 		`INSERT INTO daily (workspace_id, day, kind, key, label, n) SELECT workspace_id, 50000, 'sent', hex(id), '', 1 FROM channels`,
 		`INSERT OR REPLACE INTO daily_places (workspace_id, seq, tag) SELECT id, 1000000, 1 FROM workspaces`,
+		`INSERT INTO imports (workspace_id, id, key, started_at, ended_at, read, created, updated, unchanged, rejected, error_bytes) SELECT id, id, randomblob(32), 1, 0, 5, 1, 1, 1, 2, 99 FROM workspaces`,
 		`INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
