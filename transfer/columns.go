@@ -3,6 +3,7 @@ package transfer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -102,7 +103,7 @@ func (m *mapper) guess(header string) (field, bool) {
 		return f, true
 	}
 	folded := plain(header)
-	for _, key := range sortedKeys(m.attributes) { // an attribute that was made of this column
+	for _, key := range slices.Sorted(maps.Keys(m.attributes)) { // an attribute that was made of this column
 		if a := m.attributes[key]; !a.Archived && a.Label == header && !slices.ContainsFunc(fieldsOf(m.kind), func(name string) bool { return plain(name) == folded }) && m.kind == desk.ImportContacts {
 			return field{attribute, key}, true
 		}
@@ -119,22 +120,13 @@ func (m *mapper) guess(header string) (field, bool) {
 		name := synonyms[folded]
 		return field{name: name}, name == desk.KindPhone
 	}
-	for _, key := range sortedKeys(m.attributes) {
+	for _, key := range slices.Sorted(maps.Keys(m.attributes)) {
 		if a := m.attributes[key]; !a.Archived && (plain(key) == folded || plain(a.Label) == folded) {
 			return field{attribute, key}, true
 		}
 	}
 	name, ok := synonyms[folded]
 	return field{name: name}, ok
-}
-
-func sortedKeys(attributes map[string]*desk.Attribute) []string {
-	list := make([]string, 0, len(attributes))
-	for key := range attributes {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // columns returns the field of each column.

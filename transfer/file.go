@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -48,12 +50,11 @@ type File struct {
 
 // A Row is a row of a file.
 type Row struct {
-	Number int64  // counts from 1, without blank rows
-	Line   int    // in which it begins
-	Body   []byte // of POST /contacts; nil if Err is set
-	Err    error  // why it has none
-	Cells  []string
-	Raw    []byte // of JSON Lines
+	Line  int    // in which it begins
+	Body  []byte // of POST /contacts; nil if Err is set
+	Err   error  // why it has none
+	Cells []string
+	Raw   []byte // of JSON Lines
 }
 
 // Open reads a file through. It returns a *FileError if the file can't be imported as a whole.
@@ -217,8 +218,8 @@ func (f *File) lines(r io.Reader, do func(line int, text []byte) error) error {
 	}
 }
 
-// Columns finds the fields of the columns. attributes are the workspace's, nextPosition is where
-// a new one stands. New attributes are in f.Created, if they may be made.
+// Columns finds the fields of the columns. attributes are the workspace's. New attributes are in
+// f.Created, if they may be made.
 func (f *File) Columns(attributes map[string]*desk.Attribute) error {
 	f.attributes = attributes
 	if f.Options.JSONL {
@@ -237,7 +238,7 @@ func (f *File) Columns(attributes map[string]*desk.Attribute) error {
 		m.given[pair[:i]] = to
 	}
 	var err error
-	if f.fields, err = m.columns(f.Headers); err != nil && (!f.Options.CreateAttributes || len(m.unknown) == 0 || f.fields == nil) {
+	if f.fields, err = m.columns(f.Headers); err != nil {
 		return err
 	}
 	for i, to := range f.fields {
@@ -256,12 +257,9 @@ func (f *File) Columns(attributes map[string]*desk.Attribute) error {
 
 // newAttributes plans an attribute for each unknown column.
 func (f *File) newAttributes(m *mapper) error {
-	f.attributes = map[string]*desk.Attribute{}
-	for key, a := range m.attributes {
-		f.attributes[key] = a
-	}
+	f.attributes = maps.Clone(m.attributes)
 	for i, header := range f.Headers {
-		if f.fields[i].name != skipped || !contains(m.unknown, header) {
+		if f.fields[i].name != skipped || !slices.Contains(m.unknown, header) {
 			continue
 		}
 		key := attributeKey(header)
@@ -281,15 +279,6 @@ func (f *File) newAttributes(m *mapper) error {
 		f.fields[i] = field{attribute, key}
 	}
 	return nil
-}
-
-func contains(list []string, s string) bool {
-	for _, other := range list {
-		if other == s {
-			return true
-		}
-	}
-	return false
 }
 
 // sampleRows is how many rows tell the types of new attributes.
@@ -363,9 +352,8 @@ func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 			if n++; n <= after {
 				return nil
 			}
-			row := Row{Number: n, Line: line, Raw: bytes.Clone(text)}
-			row.Body, row.Err = withoutOwn(row.Raw)
-			return do(row)
+			raw := bytes.Clone(text)
+			return do(Row{Line: line, Raw: raw, Body: withoutOwn(raw)})
 		})
 	}
 	c := converter{f.fields, f.attributes, f.Options.ClearBlank, f.Options.DecimalComma, f.Options.Dates}
@@ -373,7 +361,7 @@ func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 		if n++; n <= after {
 			return nil
 		}
-		row := Row{Number: n, Line: rec.line, Cells: rec.cells}
+		row := Row{Line: rec.line, Cells: rec.cells}
 		for len(rec.cells) < len(f.Headers) {
 			rec.cells = append(rec.cells, "")
 		}
@@ -388,23 +376,24 @@ func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 	})
 }
 
-// withoutOwn returns an object without the members that are parley's own.
-func withoutOwn(text []byte) ([]byte, error) {
+// withoutOwn returns an object without the members that are parley's own, and any other text as
+// it is: who reads it says what is wrong with it.
+func withoutOwn(text []byte) []byte {
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
-		return text, nil //nolint:nilerr // the body says what is wrong with it
+		return text
 	}
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for d.PeekKind() == '"' {
 		name, err := d.ReadValue()
 		if err != nil {
-			return text, nil //nolint:nilerr // the body says what is wrong with it
+			return text
 		}
 		name = name.Clone()
 		value, err := d.ReadValue()
 		if err != nil {
-			return text, nil //nolint:nilerr // the body says what is wrong with it
+			return text
 		}
 		unquoted, err := jsontext.AppendUnquote(nil, name)
 		if err == nil && ignored(string(unquoted)) {
@@ -418,10 +407,10 @@ func withoutOwn(text []byte) ([]byte, error) {
 		b.Write(value)
 	}
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '}' {
-		return text, nil //nolint:nilerr // the body says what is wrong with it
+		return text
 	}
 	rest := text[d.InputOffset():]
 	b.WriteByte('}')
 	b.Write(rest)
-	return b.Bytes(), nil
+	return b.Bytes()
 }

@@ -44,20 +44,9 @@ func New(s store.Store, now func() desk.Time, news *feed.News) *Service {
 // Count counts the new events of all workspaces by day. It reads them from the feed, so the
 // writes themselves do no extra work.
 func (a *Service) Count(ctx context.Context) error {
-	list, all := a.news.Take()
-	if all {
-		workspaces, err := a.store.Workspaces(ctx)
-		if err != nil {
-			a.news.Add(nil, true)
-			return err
-		}
-		list = make([]desk.ID, len(workspaces))
-		for i, w := range workspaces {
-			list[i] = w.ID
-		}
-	}
-	if len(list) == 0 {
-		return nil
+	list, err := a.news.Workspaces(ctx, a.store)
+	if err != nil || len(list) == 0 {
+		return err
 	}
 	heads, err := a.store.Heads(ctx, list)
 	if err != nil {

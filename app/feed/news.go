@@ -33,6 +33,24 @@ func (n *News) Take() (list []desk.ID, all bool) {
 	return list, all
 }
 
+// Workspaces is Take that lists all workspaces if any may have news.
+func (n *News) Workspaces(ctx context.Context, s store.Store) ([]desk.ID, error) {
+	list, all := n.Take()
+	if !all {
+		return list, nil
+	}
+	workspaces, err := s.Workspaces(ctx)
+	if err != nil {
+		n.Add(nil, true)
+		return nil, err
+	}
+	list = make([]desk.ID, len(workspaces))
+	for i, w := range workspaces {
+		list[i] = w.ID
+	}
+	return list, nil
+}
+
 // Add gives news back which the reader has taken, but could not use.
 func (n *News) Add(list []desk.ID, all bool) {
 	n.mu.Lock()

@@ -170,17 +170,7 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 
 // storeSome stores some rows of a group.
 func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.ImportCounts) error {
-	var named desk.Lookup
-	for _, r := range rows {
-		switch {
-		case r.Err != nil:
-		case r.OptOut != nil:
-			named.Identities = append(named.Identities, numberOf(r.OptOut))
-		default:
-			named.Identities = append(named.Identities, r.Op.Identities()...)
-		}
-	}
-	book, err := tx.Book(named)
+	book, err := tx.Book(lookupOf(rows))
 	if err != nil {
 		return err
 	}
@@ -209,23 +199,43 @@ func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.Import
 				}
 			}
 		default:
-			before := len(book.Events())
-			outcome, err := book.Apply(r.Op, i.p.Actor, now, i.service.NewID)
-			switch errs[at] = err; {
-			case err != nil:
-			case outcome.Status == desk.StatusCreated:
-				n.Created++
-			case len(book.Events()) > before:
-				n.Updated++
-			default:
-				n.Unchanged++
-			}
+			errs[at] = i.service.apply(book, r.Op, i.p.Actor, now, n)
 		}
 		if errs[at] != nil {
 			n.Rejected++
 		}
 	}
 	return tx.Flush(book)
+}
+
+// lookupOf names the contacts that rows can change, or tell of.
+func lookupOf(rows []Row) (named desk.Lookup) {
+	for _, r := range rows {
+		switch {
+		case r.Err != nil:
+		case r.OptOut != nil:
+			named.Identities = append(named.Identities, numberOf(r.OptOut))
+		default:
+			named.Identities = append(named.Identities, r.Op.Identities()...)
+		}
+	}
+	return named
+}
+
+// apply applies a row's operation to a book, and counts it unless it is refused.
+func (a *Service) apply(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, n *desk.ImportCounts) error {
+	before := len(book.Events())
+	outcome, err := book.Apply(op, actor, now, a.NewID)
+	switch {
+	case err != nil:
+	case outcome.Status == desk.StatusCreated:
+		n.Created++
+	case len(book.Events()) > before:
+		n.Updated++
+	default:
+		n.Unchanged++
+	}
+	return err
 }
 
 // numberOf is the identity of the person whose choice a row has.
@@ -237,12 +247,7 @@ func numberOf(o *desk.OptOutRow) desk.Identity {
 // rows of other calls. It returns the errors, and adds to the counts.
 func (a *Service) Try(ctx context.Context, p desk.Principal, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
 	errs = make([]error, len(rows))
-	var named desk.Lookup
-	for _, r := range rows {
-		if r.Err == nil && r.Op != nil {
-			named.Identities = append(named.Identities, r.Op.Identities()...)
-		}
-	}
+	named := lookupOf(rows)
 	named.Most = 8 * desk.MaxBookBytes
 	book, err := a.Store.Book(ctx, p.Workspace(), named)
 	if err != nil {
@@ -254,22 +259,12 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, rows []Row, n *desk
 	book.As(p.Settings) // a dry run may have planned attributes
 	now := a.Now()
 	for at, r := range rows {
-		before := len(book.Events())
 		switch errs[at] = r.Err; {
 		case r.Err != nil:
 		case r.OptOut != nil:
 			n.Updated++
 		default:
-			outcome, err := book.Apply(r.Op, p.Actor, now, a.NewID)
-			switch errs[at] = err; {
-			case err != nil:
-			case outcome.Status == desk.StatusCreated:
-				n.Created++
-			case len(book.Events()) > before:
-				n.Updated++
-			default:
-				n.Unchanged++
-			}
+			errs[at] = a.apply(book, r.Op, p.Actor, now, n)
 		}
 		if errs[at] != nil {
 			n.Rejected++

@@ -32,10 +32,11 @@ const mostCounted = 10_000
 // a cursor of another search.
 func (a *Service) Find(ctx context.Context, p desk.Principal, q Query) (page Page, err error) {
 	f := finder{service: a, ws: p.Workspace(), query: &q, size: desk.NewPageSize(q.Limit)}
+	attribute := ""
 	if q.Attribute != nil {
-		f.list.Filter = q.Attribute.Key + ":" + q.Value
+		attribute = q.Attribute.Key + ":" + q.Value
 	}
-	f.list = cursors.List{Workspace: f.ws, Name: "search", Filter: fmt.Sprintf("%d %q %q %s", desk.SearchRules, q.Sought, f.list.Filter, q.Owner)}
+	f.list = cursors.List{Workspace: f.ws, Name: "search", Filter: fmt.Sprintf("%d %q %q %s", desk.SearchRules, q.Sought, attribute, q.Owner)}
 	if q.Text == nil {
 		page.Next, err = f.all(ctx)
 		page.Contacts = f.found
@@ -172,22 +173,19 @@ func (f *finder) look(ctx context.Context, lead int, pairs []desk.TermPair) (loo
 				ids = append(ids, pairs[end].Contact)
 			}
 		}
-		contacts := map[desk.ID]*desk.Contact{}
+		var book *desk.Book // nil: no pair fits
 		if len(ids) > 0 {
-			book, err := f.service.Store.Book(ctx, f.ws, desk.Lookup{IDs: ids})
-			if err != nil {
+			if book, err = f.service.Store.Book(ctx, f.ws, desk.Lookup{IDs: ids}); err != nil {
 				return looked, false, err
-			}
-			for _, id := range ids {
-				if c := book.Contact(id); c != nil {
-					contacts[id] = c
-				}
 			}
 		}
 		for ; looked < end; looked++ {
 			pair := pairs[looked]
-			c := contacts[pair.Contact]
-			if c == nil || !pair.Fits {
+			if !pair.Fits {
+				continue
+			}
+			c := book.Contact(pair.Contact)
+			if c == nil { // it was deleted
 				continue
 			}
 			// What was found is checked against the contact as it is now. By another term, it

@@ -115,9 +115,9 @@ func (a *Service) Step(ctx context.Context) (wait time.Duration, err error) {
 	if err != nil {
 		return slow, err
 	}
-	now, stored := time.Now(), int64(0)
+	now, stored, byType := time.Now(), int64(0), a.Feed.Stored()
 	for _, t := range changes {
-		stored += a.Feed.Stored()[t]
+		stored += byType[t]
 	}
 	a.pace.measure(now, stored, heads, func(ws desk.ID) float64 { return a.known(ws).share })
 	err = steps.Abreast(ctx, list, func(ws desk.ID) error {
@@ -163,17 +163,9 @@ func (a *Service) Step(ctx context.Context) (wait time.Duration, err error) {
 
 // toFollow returns the workspaces that may have something to index.
 func (a *Service) toFollow(ctx context.Context) (pending []desk.ID, err error) {
-	list, all := a.news.Take()
-	if all {
-		workspaces, err := a.Store.Workspaces(ctx)
-		if err != nil {
-			a.news.Add(list, true)
-			return nil, err
-		}
-		list = nil
-		for _, w := range workspaces {
-			list = append(list, w.ID)
-		}
+	list, err := a.news.Workspaces(ctx, a.Store)
+	if err != nil {
+		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -250,7 +242,6 @@ func (a *Service) step(ctx context.Context, ws desk.ID, f *followed, place store
 		from = f.seen
 	}
 	f.behind = int64(float64(max(0, newest-from.Seq)) * f.share)
-	to, ids := place, []desk.ID(nil)
 	if f.pending = place.Building || from.Seq != newest; !f.pending {
 		return nil
 	}
@@ -271,7 +262,8 @@ func (a *Service) step(ctx context.Context, ws desk.ID, f *followed, place store
 	if f.behind = 0; page.More {
 		f.behind = int64(float64(newest-page.Next.Seq) * f.share)
 	}
-	to.Event, ids = page.Next, contactsOf(page.Events)
+	to, ids := place, contactsOf(page.Events)
+	to.Event = page.Next
 	if place.Building {
 		if ids, err = a.build(ctx, ws, f, &to, ids); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -282,10 +283,7 @@ func (i *importer) try(ctx context.Context) (part string, counts desk.ImportCoun
 	part = rejects.Name()
 	if len(i.file.Created) > 0 { // the rows are judged as if the attributes were there
 		settings := *i.p.Settings
-		settings.Attributes = map[string]*desk.Attribute{}
-		for key, a := range i.p.Settings.Attributes {
-			settings.Attributes[key] = a
-		}
+		settings.Attributes = maps.Clone(i.p.Settings.Attributes)
 		for n, in := range i.file.Created {
 			a, err := in.Apply(nil, len(settings.Attributes), n)
 			if err != nil {
