@@ -35,7 +35,7 @@ var rooms = map[string][]string{
 	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
 	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
 	"app/media":   {"app/feed", "app/steps", "desk", "provider", "store"},
-	"app/imports": {"desk", "store"},
+	"app/imports": {"desk", "store", "transfer"},
 	"transfer":    {"desk"},
 	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/cursors": {"desk"},

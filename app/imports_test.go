@@ -6,6 +6,7 @@ import (
 
 	"parley/app/imports"
 	"parley/desk"
+	"parley/store"
 )
 
 // TestImport_overtaken: a process that slept while another one went on with its import stores
@@ -21,17 +22,17 @@ func TestImport_overtaken(t *testing.T) {
 		}
 		return append(list, imports.Row{Err: desk.Invalidf("no row")})
 	}
-	size := func(errs []error) (int64, error) {
+	size := func(_ store.Tx, errs []error) (int64, error) {
 		if len(errs) != 4 || errs[3] == nil {
 			t.Errorf("errors of the rows: %v", errs)
 		}
 		return 7, nil
 	}
-	asleep, err := w.Imports.Begin(t.Context(), w.caller(), [32]byte{1})
+	asleep, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
 	must(t, err)
 	must(t, asleep.Store(t.Context(), rows(0), false, size))
 	must(t, asleep.End(t.Context())) // as if its lease had ended
-	next, err := w.Imports.Begin(t.Context(), w.caller(), [32]byte{1})
+	next, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
 	must(t, err)
 	want := desk.ImportCounts{Rows: 4, Created: 3, Rejected: 1}
 	if !next.Resumed || next.Run != asleep.Run || next.Run.ImportCounts != want || next.Run.ErrorBytes != 7 {
@@ -46,9 +47,9 @@ func TestImport_overtaken(t *testing.T) {
 		t.Errorf("the one that slept: %v", err)
 	}
 	w.holds(5, 0, 0)
-	must(t, next.Store(t.Context(), nil, true, func([]error) (int64, error) { return 7, nil }))
+	must(t, next.Store(t.Context(), nil, true, func(store.Tx, []error) (int64, error) { return 7, nil }))
 	must(t, next.End(t.Context()))
-	again, err := w.Imports.Begin(t.Context(), w.caller(), [32]byte{1})
+	again, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
 	if must(t, err); again.Resumed || again.Run.ID == next.Run.ID {
 		t.Errorf("an import that has ended goes on: %+v", again.Run)
 	}

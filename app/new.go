@@ -26,12 +26,13 @@ import (
 type Deps struct {
 	Store             store.Store
 	Providers         map[desk.ChannelKind]provider.Provider
-	Answer            func(*desk.SentMessage) []byte // renders the answer to a send, which is stored
-	Now               func() time.Time               // the clock
-	Uptime            func() time.Duration           // a monotonic clock; nil: the process's own
-	NewID             func() desk.ID                 // new ids; they grow with time
-	Random            func([]byte)                   // fills with random bytes
-	Secret            []byte                         // the installation's secret key, 32 bytes
+	Answer            func(*desk.SentMessage) []byte                        // renders the answer to a send, which is stored
+	ReadContact       func(body []byte, s *desk.Settings) (*desk.Op, error) // reads a row of an import; nil: nothing is imported
+	Now               func() time.Time                                      // the clock
+	Uptime            func() time.Duration                                  // a monotonic clock; nil: the process's own
+	NewID             func() desk.ID                                        // new ids; they grow with time
+	Random            func([]byte)                                          // fills with random bytes
+	Secret            []byte                                                // the installation's secret key, 32 bytes
 	Log               *slog.Logger
 	Bounds            Bounds // of a send; 0 means the default
 	MaxMedia          int64  // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
@@ -82,7 +83,13 @@ func New(d Deps) *App {
 		Store: a.store, Feed: a.Feed, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
 		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
 	})
-	a.Imports = imports.New(imports.Deps{Store: a.store, Now: a.now, NewID: d.NewID, OptOut: a.importChoice})
+	a.Imports = imports.New(imports.Deps{
+		Store: a.store, Now: a.now, NewID: d.NewID, OptOut: a.importChoice, ReadContact: d.ReadContact,
+		PutAttribute: func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error {
+			_, _, err := a.PutAttribute(ctx, p, in)
+			return err
+		},
+	})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)

@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +25,9 @@ const (
 	since      = "since"      // of an opt-out
 	optedOut   = "opted_out"
 )
+
+// NewAttribute in Options.Fields makes an attribute of a column.
+const NewAttribute = "+"
 
 func (f field) String() string {
 	if f.key != "" {
@@ -88,7 +90,9 @@ type mapper struct {
 	kind       desk.ImportKind
 	attributes map[string]*desk.Attribute
 	given      map[string]field // by --map
-	unknown    []string         // columns that nobody knows
+	chosen     []string         // of each column: Options.Fields
+	unknown    []int            // columns that nobody knows
+	made       []int            // columns that become attributes
 }
 
 // guess returns the field of a column, by its header.
@@ -129,9 +133,17 @@ func (m *mapper) guess(header string) (field, bool) {
 	return field{name: name}, ok
 }
 
+// choose returns the field of a column: the one that was chosen, or else its guess.
+func (m *mapper) choose(i int, header string) (field, bool) {
+	if i >= len(m.chosen) || m.chosen[i] == "" {
+		return m.guess(header)
+	}
+	return parseField(m.kind, m.chosen[i])
+}
+
 // columns returns the field of each column.
 func (m *mapper) columns(headers []string) ([]field, error) {
-	fields, taken := make([]field, len(headers)), map[field]string{}
+	fields, taken := make([]field, len(headers)), map[field]int{}
 	known := false
 	for name := range m.given {
 		if !slices.Contains(headers, name) {
@@ -139,32 +151,50 @@ func (m *mapper) columns(headers []string) ([]field, error) {
 		}
 	}
 	for i, header := range headers {
-		f, ok := m.guess(header)
+		if fields[i] = (field{name: skipped}); i < len(m.chosen) && m.chosen[i] == NewAttribute {
+			m.made = append(m.made, i)
+			continue
+		}
+		f, ok := m.choose(i, header)
 		if !ok {
 			if strings.TrimSpace(header) != "" {
-				m.unknown = append(m.unknown, header)
+				m.unknown = append(m.unknown, i)
 			}
-			f = field{name: skipped}
+			continue
 		}
-		fields[i] = f
 		if f.name == skipped {
 			continue
 		}
-		known = true
+		fields[i], known = f, true
 		if other, twice := taken[f]; twice && f.name != identityOf {
-			return nil, fmt.Errorf("the columns %s and %s are both the field %s: leave one out with --map '%s=-'", desk.Quote(other), desk.Quote(header), f, header)
+			return nil, twoOf([]int{other, i}, headers, f.String(), header)
 		}
-		taken[f] = header
+		taken[f] = i
 	}
 	for _, part := range []string{firstName, lastName} {
-		if whole, part := taken[field{name: "name"}], taken[field{name: part}]; whole != "" && part != "" {
-			return nil, fmt.Errorf("the columns %s and %s are both the field name: leave one out with --map '%s=-'", desk.Quote(whole), desk.Quote(part), part)
+		whole, isWhole := taken[field{name: "name"}]
+		of, isPart := taken[field{name: part}]
+		if isWhole && isPart {
+			return nil, twoOf([]int{whole, of}, headers, "name", headers[of])
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("no column is known: say which is which with --map 'COLUMN=FIELD', where FIELD is one of %s%s", strings.Join(fieldsOf(m.kind), ", "), cmp.Or(map[desk.ImportKind]string{desk.ImportContacts: ", identity.KIND, attributes.KEY"}[m.kind], ""))
+		return nil, &ColumnError{Message: "no column is known", Flag: "say which is which with --map 'COLUMN=FIELD', where FIELD is one of " + strings.Join(fieldsOf(m.kind), ", ") + map[desk.ImportKind]string{desk.ImportContacts: ", identity.KIND, attributes.KEY"}[m.kind]}
 	}
 	return fields, nil
+}
+
+// twoOf is the error of two columns that are one field.
+func twoOf(columns []int, headers []string, field, out string) error {
+	both := pick(headers, columns)
+	return &ColumnError{columns, fmt.Sprintf("the columns %s and %s are both the field %s", desk.Quote(both[0]), desk.Quote(both[1]), field), "leave one out with --map '" + out + "=-'"}
+}
+
+func pick(headers []string, columns []int) (list []string) {
+	for _, i := range columns {
+		list = append(list, headers[i])
+	}
+	return list
 }
 
 func quotedList(list []string) string {

@@ -44,13 +44,36 @@ func (r record) blank() bool {
 type FileError struct {
 	Line    int // 0: not of one line
 	Message string
+	Flag    string // what a command's flag can do about it; "": nothing
+	At      string // the option that can mend it: encoding or delimiter; "": none
 }
 
 func (e *FileError) Error() string {
-	if e.Line == 0 {
-		return e.Message
+	text := e.Message
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d %s", e.Line, e.Message)
 	}
-	return fmt.Sprintf("line %d %s", e.Line, e.Message)
+	return withFlag(text, e.Flag)
+}
+
+// A ColumnError says why columns can't be taken as they are.
+type ColumnError struct {
+	Columns []int // their indexes; none: the file as a whole
+	Message string
+	Flag    string // what a command's flag can do about it; "": nothing
+}
+
+func (e *ColumnError) Error() string { return withFlag(e.Message, e.Flag) }
+
+func columnError(column int, flag, format string, args ...any) error {
+	return &ColumnError{[]int{column}, fmt.Errorf(format, args...).Error(), flag}
+}
+
+func withFlag(text, flag string) string {
+	if flag == "" {
+		return text
+	}
+	return text + ": " + flag
 }
 
 // A csvReader reads records. Records end by CR, LF or CRLF; within quotes these stay.
@@ -75,7 +98,7 @@ func (c *csvReader) next() (r rune, err error) {
 	}
 	r, err = c.text.next()
 	if errors.Is(err, errEncoding) {
-		return 0, &FileError{c.line, fmt.Sprintf("is not %s: name the file's encoding with --encoding, such as --encoding windows-1252", c.encoding)}
+		return 0, &FileError{Line: c.line, Message: "is not " + c.encoding, Flag: "name the file's encoding with --encoding, such as --encoding windows-1252", At: "encoding"}
 	}
 	return r, err
 }
@@ -108,7 +131,7 @@ func (c *csvReader) read() (rec record, err error) {
 		rec.cells = append(rec.cells, c.cell.String())
 		c.cell.Reset()
 		if quoted = false; len(rec.cells) > maxCells+slackCells {
-			return &FileError{rec.line, fmt.Sprintf("has more than %d cells: is it a CSV file, with the delimiter that --delimiter names?", maxCells)}
+			return &FileError{Line: rec.line, Message: fmt.Sprintf("has more than %d cells", maxCells), Flag: "is it a CSV file, with the delimiter that --delimiter names?", At: "delimiter"}
 		}
 		return nil
 	}
@@ -126,7 +149,7 @@ func (c *csvReader) read() (rec record, err error) {
 		}
 		any = true
 		if size += utf8.RuneLen(r); size > maxRecord+slackRecord {
-			return rec, &FileError{rec.line, fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
+			return rec, &FileError{Line: rec.line, Message: fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
 		}
 		switch {
 		case r == '"' && c.cell.Len() == 0 && !quoted:
@@ -154,13 +177,13 @@ func (c *csvReader) quotedCell(rec *record, size *int) error {
 	for {
 		r, err := c.next()
 		if errors.Is(err, io.EOF) {
-			return &FileError{rec.line, "begins a row with a quote that nothing closes"}
+			return &FileError{Line: rec.line, Message: "begins a row with a quote that nothing closes"}
 		}
 		if err != nil {
 			return err
 		}
 		if *size += utf8.RuneLen(r); *size > maxRecord+slackRecord {
-			return &FileError{rec.line, fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
+			return &FileError{Line: rec.line, Message: fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
 		}
 		switch r {
 		case '"':

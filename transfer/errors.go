@@ -3,7 +3,10 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +23,9 @@ type ErrorsFile struct {
 	n  int64 // bytes that were written
 }
 
+// reasonColumns follow the columns of the file.
+var reasonColumns = []string{"_line", "_error", "_reason"}
+
 // NewErrorsFile returns a writer of rejected rows. bytes is how many the file has already.
 func (f *File) NewErrorsFile(w io.Writer, bytes int64) *ErrorsFile {
 	return &ErrorsFile{of: f, w: bufio.NewWriterSize(w, 64<<10), n: bytes}
@@ -33,7 +39,7 @@ func (e *ErrorsFile) Reject(row Row, kind desk.ErrorType, reason string, object 
 	var b strings.Builder
 	if e.n == 0 {
 		b.WriteString("\uFEFF")
-		appendRecord(&b, append(e.of.kept(e.of.Headers), "_line", "_error", "_reason"), e.of.Delimiter)
+		appendRecord(&b, append(e.of.kept(e.of.Headers), reasonColumns...), e.of.Delimiter)
 	}
 	cells := append([]string{}, row.Cells...)
 	for i := range cells {
@@ -48,10 +54,61 @@ func (e *ErrorsFile) Reject(row Row, kind desk.ErrorType, reason string, object 
 	return e.write([]byte(b.String()))
 }
 
+// A Rejected is a row of a file of rejected rows, in words.
+type Rejected struct {
+	Line   int
+	Reason string
+	Cells  []string // shortened; of JSON Lines the line
+}
+
+// FirstRejected reads the beginning of a file of rejected rows. o names its delimiter.
+func FirstRejected(text []byte, o Options, most int) (list []Rejected, err error) {
+	f := &File{Options: Options{JSONL: o.JSONL, Delimiter: o.Delimiter}, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}
+	add := func(r Rejected) error {
+		for i, cell := range r.Cells {
+			r.Cells[i] = shortened(cell)
+		}
+		if list = append(list, r); len(list) == most {
+			return errEnough
+		}
+		return nil
+	}
+	if o.JSONL {
+		err = f.lines(bytes.NewReader(text), func(_ int, b []byte) error {
+			var of struct {
+				Line  int `json:"_line"`
+				Error struct {
+					Message string `json:"message"`
+				} `json:"_error"`
+			}
+			if err := json.Unmarshal(b, &of); err != nil {
+				return err
+			}
+			return add(Rejected{of.Line, of.Error.Message, []string{string(withoutOwn(b))}})
+		})
+	} else if f.Delimiter, err = f.delimiter(); err == nil {
+		err = f.records(bytes.NewReader(text), func(rec record) error {
+			n := len(f.Headers) - len(reasonColumns)
+			if n < 0 || len(rec.cells) < len(f.Headers) {
+				return &FileError{Line: rec.line, Message: "is no rejected row"}
+			}
+			line, _ := strconv.Atoi(rec.cells[n])
+			for i := range n {
+				rec.cells[i] = unguard(rec.cells[i])
+			}
+			return add(Rejected{line, rec.cells[n+2], rec.cells[:n]})
+		})
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return list, err
+}
+
 // kept returns the cells of the columns that an earlier file of rejected rows has not added.
 func (f *File) kept(cells []string) (list []string) {
 	for i, cell := range cells {
-		if h := f.Headers[i]; h != "_line" && h != "_error" && h != "_reason" {
+		if !slices.Contains(reasonColumns, f.Headers[i]) {
 			list = append(list, cell)
 		}
 	}

@@ -31,11 +31,17 @@ type Options struct {
 	DecimalComma     bool
 	CreateAttributes bool
 	IgnoreUnknown    bool
+
+	// Fields are the fields of the columns, in order: a field, "-" for none, NewAttribute, or
+	// "" for what Map or the header says.
+	Fields []string `json:",omitempty"`
 }
+
+// A Source opens a file to import. It is read several times.
+type Source func() (io.ReadCloser, error)
 
 // A File is a file to import, which was read through once.
 type File struct {
-	Path      string
 	Options   Options
 	SHA256    [32]byte
 	Rows      int64    // without blank ones
@@ -43,6 +49,7 @@ type File struct {
 	Delimiter rune     // of CSV
 	Created   []desk.AttributeInput
 
+	open       Source
 	attributes map[string]*desk.Attribute
 	fields     []field
 	samples    []sample // of each column, for new attributes
@@ -57,17 +64,26 @@ type Row struct {
 	Raw   []byte // of JSON Lines
 }
 
-// Open reads a file through. It returns a *FileError if the file can't be imported as a whole.
-func Open(path string, o Options) (f *File, err error) {
-	f = &File{Path: path, Options: o}
-	file, err := os.Open(path)
+// Open reads a file of the file system through, as Read does.
+func Open(path string, o Options) (*File, error) {
+	state, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !state.Mode().IsRegular() {
+		return nil, &FileError{Message: "this is no ordinary file: it is read several times, so it can't be a pipe or a directory"}
+	}
+	return Read(func() (io.ReadCloser, error) { return os.Open(path) }, o)
+}
+
+// Read reads a file through. It returns a *FileError if the file can't be imported as a whole.
+func Read(open Source, o Options) (f *File, err error) {
+	f = &File{Options: o, open: open}
+	file, err := f.open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if state, err := file.Stat(); err != nil || !state.Mode().IsRegular() {
-		return nil, errors.Join(err, &FileError{0, "this is no ordinary file: it is read several times, so it can't be a pipe or a directory"})
-	}
 	sum := sha256.New()
 	if o.JSONL {
 		err = f.throughLines(io.TeeReader(file, sum))
@@ -81,7 +97,56 @@ func Open(path string, o Options) (f *File, err error) {
 	return f, nil
 }
 
-func (f *File) open() (io.ReadCloser, error) { return os.Open(f.Path) }
+// errEnough ends the reading of a file.
+var errEnough = errors.New("enough was read")
+
+// mostShown is how many characters of a cell, or of a line, Peek returns.
+const mostShown = 200
+
+// Peek reads only the first rows of a file, up to most, and returns their cells, or one cell
+// with the line. f has the headers and the delimiter also if it returns a *FileError.
+func Peek(open Source, o Options, most int) (f *File, rows [][]string, err error) {
+	f = &File{Options: o, open: open}
+	file, err := f.open()
+	if err != nil {
+		return f, nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	take := func(cells ...string) error {
+		for i, cell := range cells {
+			cells[i] = strings.Clone(shortened(unguard(cell)))
+		}
+		if rows = append(rows, cells); len(rows) == most {
+			return errEnough
+		}
+		return nil
+	}
+	if o.JSONL {
+		err = f.lines(file, func(_ int, text []byte) error { return take(string(text)) })
+	} else if f.Delimiter, err = f.delimiter(); err == nil {
+		err = f.records(file, func(rec record) error { return take(rec.cells...) })
+		if err == nil && f.Headers == nil {
+			err = errNoRow
+		}
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return f, rows, err
+}
+
+// shortened cuts a text that is long to read.
+func shortened(text string) string {
+	n := 0
+	for i := range text {
+		if n++; n > mostShown {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+var errNoRow = &FileError{Message: "the file has no row: the first one names the columns"}
 
 // throughRecords reads a CSV file through.
 func (f *File) throughRecords(r io.Reader, sum hash.Hash, file io.Reader) error {
@@ -99,7 +164,7 @@ func (f *File) throughRecords(r io.Reader, sum hash.Hash, file io.Reader) error 
 		_, err = io.Copy(sum, file) // the reader has stopped at the end already
 	}
 	if err == nil && f.Headers == nil {
-		err = &FileError{0, "the file has no row: the first one names the columns"}
+		err = errNoRow
 	}
 	return err
 }
@@ -198,12 +263,12 @@ func (f *File) lines(r io.Reader, do func(line int, text []byte) error) error {
 				break
 			}
 			if b = utf8.AppendRune(b, c); len(b) > maxRecord {
-				return &FileError{line, fmt.Sprintf("has more than %d MiB", maxRecord>>20)}
+				return &FileError{Line: line, Message: fmt.Sprintf("has more than %d MiB", maxRecord>>20)}
 			}
 		}
 		switch {
 		case errors.Is(err, errEncoding):
-			return &FileError{line, fmt.Sprintf("is not %s: name the file's encoding with --encoding", encoding)}
+			return &FileError{Line: line, Message: "is not " + encoding, Flag: "name the file's encoding with --encoding", At: "encoding"}
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
 		}
@@ -225,7 +290,7 @@ func (f *File) Columns(attributes map[string]*desk.Attribute) error {
 	if f.Options.JSONL {
 		return nil
 	}
-	m := &mapper{kind: f.Options.Kind, attributes: attributes, given: map[string]field{}}
+	m := &mapper{kind: f.Options.Kind, attributes: attributes, given: map[string]field{}, chosen: f.Options.Fields}
 	for _, pair := range f.Options.Map {
 		i := strings.LastIndexByte(pair, '=')
 		if i < 1 {
@@ -243,37 +308,56 @@ func (f *File) Columns(attributes map[string]*desk.Attribute) error {
 	}
 	for i, to := range f.fields {
 		if to.name == attribute && attributes[to.key] == nil {
-			return fmt.Errorf("the column %s is mapped to the attribute %s, which the workspace does not have: define it first, or leave the column out with --map '%s=-'", desk.Quote(f.Headers[i]), to.key, f.Headers[i])
+			return columnError(i, "define it first, or leave the column out with --map '"+f.Headers[i]+"=-'", "the column %s is mapped to the attribute %s, which the workspace does not have", desk.Quote(f.Headers[i]), to.key)
 		}
 	}
-	switch {
-	case len(m.unknown) == 0 || f.Options.IgnoreUnknown && !f.Options.CreateAttributes:
-		return nil
-	case f.Options.CreateAttributes && f.Options.Kind == desk.ImportContacts:
-		return f.newAttributes(m)
+	if f.Options.CreateAttributes && f.Options.Kind == desk.ImportContacts {
+		m.made, m.unknown = append(m.made, m.unknown...), nil
 	}
-	return fmt.Errorf("nobody knows the columns %s: say what each is with --map 'COLUMN=FIELD', leave them all out with --ignore-unknown, or make attributes of them with --create-attributes", quotedList(m.unknown))
+	if len(m.unknown) > 0 && !f.Options.IgnoreUnknown {
+		return &ColumnError{
+			Columns: m.unknown, Message: "nobody knows the columns " + quotedList(pick(f.Headers, m.unknown)),
+			Flag: "say what each is with --map 'COLUMN=FIELD', leave them all out with --ignore-unknown, or make attributes of them with --create-attributes",
+		}
+	}
+	return f.newAttributes(m)
 }
 
-// newAttributes plans an attribute for each unknown column.
+// Guess returns the field of each column as its header says, and "" for a column that nobody
+// knows.
+func (f *File) Guess(attributes map[string]*desk.Attribute) []string {
+	m := &mapper{kind: f.Options.Kind, attributes: attributes}
+	list := make([]string, len(f.Headers))
+	for i, header := range f.Headers {
+		if to, ok := m.guess(header); ok {
+			list[i] = to.String()
+		} else if header == "" {
+			list[i] = skipped
+		}
+	}
+	return list
+}
+
+// newAttributes plans an attribute for each column that becomes one.
 func (f *File) newAttributes(m *mapper) error {
 	f.attributes = maps.Clone(m.attributes)
-	for i, header := range f.Headers {
-		if f.fields[i].name != skipped || !slices.Contains(m.unknown, header) {
-			continue
-		}
+	for _, i := range slices.Sorted(slices.Values(m.made)) {
+		header := f.Headers[i]
 		key := attributeKey(header)
 		if f.attributes[key] != nil {
-			return fmt.Errorf("the column %s would make the attribute %s, which is there already: say what it is with --map '%s=FIELD'", desk.Quote(header), key, header)
+			return columnError(i, "say what it is with --map '"+header+"=FIELD'", "the column %s would make the attribute %s, which is there already", desk.Quote(header), key)
 		}
-		kind := f.samples[i].kind()
+		kind := desk.TextAttribute
+		if i < len(f.samples) {
+			kind = f.samples[i].kind()
+		}
 		in := desk.AttributeInput{Key: key, Label: desk.Field[string]{Set: true, Value: header}, Type: desk.Field[string]{Set: true, Value: string(kind)}}
 		if err := in.Check(); err != nil {
-			return fmt.Errorf("the column %s can't become an attribute: %w", desk.Quote(header), err)
+			return columnError(i, "", "the column %s can't become an attribute: %w", desk.Quote(header), err)
 		}
 		f.Created = append(f.Created, in)
 		if len(m.attributes)+len(f.Created) > desk.MaxAttributes {
-			return fmt.Errorf("the workspace would have more than %d attributes: leave columns out with --map 'COLUMN=-' or --ignore-unknown", desk.MaxAttributes)
+			return columnError(i, "leave columns out with --map 'COLUMN=-' or --ignore-unknown", "the workspace would have more than %d attributes", desk.MaxAttributes)
 		}
 		f.attributes[key] = &desk.Attribute{Key: key, Label: header, Type: kind}
 		f.fields[i] = field{attribute, key}
@@ -288,7 +372,7 @@ const sampleRows = 10_000
 type sample struct{ seen, notBoolean, notDate, notNumber bool }
 
 func (f *File) sample(rec record) {
-	if !f.Options.CreateAttributes || f.Rows > sampleRows {
+	if !f.Options.CreateAttributes && !slices.Contains(f.Options.Fields, NewAttribute) || f.Rows > sampleRows {
 		return
 	}
 	if f.samples == nil {
@@ -340,7 +424,7 @@ func (f *File) Each(after int64, do func(Row) error) error {
 		return err
 	}
 	if [32]byte(sum.Sum(nil)) != f.SHA256 {
-		return &FileError{0, "the file has changed while it was imported: run the command again"}
+		return &FileError{Message: "the file has changed while it was imported", Flag: "run the command again"}
 	}
 	return nil
 }

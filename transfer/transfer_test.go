@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -316,5 +318,96 @@ func TestNewAttributes(t *testing.T) {
 	want := "joined_at Joined at date, c_2nd_vip 2nd VIP? boolean, umsatz Umsatz number, plz PLZ text, leer Leer text"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+// TestFields: each column can be chosen by its place, also if two have one header.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	text := []byte("Name,Code,Code,Städte\nAda,a-1,b-2,Rom\n")
+	want := []string{`2 {"name":"Ada","external_id":"a-1","attributes":{"city":"Rom"}}`}
+	got, err := bodies(t, text, Options{Fields: []string{"", "external_id", "-", "attributes.city"}})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	want = []string{`2 {"name":"Ada","attributes":{"code":"b-2"}}`}
+	got, err = bodies(t, text, Options{Fields: []string{"", "-", NewAttribute, "-"}})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("a new attribute: %q, %v", got, err)
+	}
+	for _, c := range []struct {
+		fields  []string
+		columns []int
+		message string
+	}{
+		{nil, []int{1, 2, 3}, "nobody knows the columns"},
+		{[]string{"", "email", "email", "-"}, []int{1, 2}, "both the field email"},
+		{[]string{"", "-", "-", "attributes.nowhere"}, []int{3}, "which the workspace does not have"},
+		{[]string{"-", "-", "-", "-"}, nil, "no column is known"},
+		{[]string{"", NewAttribute, NewAttribute, "-"}, []int{2}, "is there already"},
+	} {
+		_, err := bodies(t, text, Options{Fields: c.fields})
+		e, ok := errors.AsType[*ColumnError](err)
+		if !ok || !slices.Equal(e.Columns, c.columns) || !strings.Contains(e.Message, c.message) || strings.Contains(e.Message, "--") {
+			t.Errorf("%q: %v", c.fields, err)
+		}
+	}
+}
+
+// TestPeek reads the first rows, also of a file that is wrong further down.
+func TestPeek(t *testing.T) {
+	t.Parallel()
+	of := func(text string) Source {
+		return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
+	}
+	f, rows, err := Peek(of("Name;Born;Nobody\nAda;'=1;"+strings.Repeat("é", 300)+"\nBob\n\xff"), Options{Kind: desk.ImportContacts}, 2)
+	want := [][]string{{"Ada", "=1", strings.Repeat("é", 200) + "…"}, {"Bob"}}
+	if err != nil || f.Delimiter != ';' || !slices.EqualFunc(rows, want, slices.Equal) {
+		t.Errorf("%c %q, %v", f.Delimiter, rows, err)
+	}
+	if guess := f.Guess(attributes); !slices.Equal(guess, []string{"name", "attributes.born", ""}) {
+		t.Errorf("guessed %q", guess)
+	}
+	f, rows, err = Peek(of("Name;Tel\nAda;1\n\xff"), Options{}, 20)
+	if e, ok := errors.AsType[*FileError](err); !ok || e.At != "encoding" || len(f.Headers) != 2 || len(rows) != 1 {
+		t.Errorf("%q, %v", rows, err)
+	}
+	if _, _, err = Peek(of(""), Options{}, 20); !errors.Is(err, errNoRow) {
+		t.Errorf("an empty file: %v", err)
+	}
+	if _, rows, err = Peek(of("{\"a\":1}\n\n{}\n"), Options{JSONL: true}, 20); err != nil || len(rows) != 2 {
+		t.Errorf("%q, %v", rows, err)
+	}
+}
+
+// TestFirstRejected reads what an ErrorsFile has written.
+func TestFirstRejected(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{Delimiter: ";"}, {JSONL: true}} {
+		f, b := &File{Options: o, Headers: []string{"Name", "Tel"}, Delimiter: ';'}, new(bytes.Buffer)
+		to := f.NewErrorsFile(b, 0)
+		for n, row := range []Row{{Cells: []string{"=A;da", "12"}}, {Cells: []string{"Bob", "1", "more"}}, {Cells: []string{"Eve"}}} {
+			row.Line = n + 2
+			if o.JSONL {
+				row.Body = []byte(`{"name":"Ada"}`)
+			}
+			if err := to.Reject(row, desk.InvalidRequest, "phone: too short", []byte(`{"message":"phone: too short"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := to.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := FirstRejected(b.Bytes(), o, 2)
+		if err != nil || len(list) != 2 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		want := []string{"=A;da", "12"}
+		if o.JSONL {
+			want = []string{`{"name":"Ada"}`}
+		}
+		if r := list[0]; r.Line != 2 || r.Reason != "phone: too short" || !slices.Equal(r.Cells, want) {
+			t.Errorf("%+v", r)
+		}
 	}
 }

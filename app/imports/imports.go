@@ -1,5 +1,8 @@
 // Package imports stores the rows of files, in groups. Each group is one transaction with the
 // place in the file, so an import that was interrupted goes on where it was.
+//
+//	imports.go  an import: its lease, its place, its transactions
+//	rows.go     rows as operations, in groups; the file of rejected rows
 package imports
 
 import (
@@ -23,6 +26,9 @@ type Deps struct {
 	Now    func() desk.Time
 	NewID  func() desk.ID
 	OptOut func(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) // stores a choice
+
+	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error) // reads a body of POST /contacts
+	PutAttribute func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error
 }
 
 // A Service imports files. Its methods are safe for concurrent use.
@@ -126,7 +132,8 @@ const together = 200
 // Store stores rows, all in one transaction with the new place. errs has an element for each
 // row, nil for those that are stored. errorBytes is called before the commit with these
 // errors; it returns the size of the file of rejected rows. last tells that no rows follow.
-func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes func(errs []error) (int64, error)) error {
+// A member must still be an admin.
+func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes func(tx store.Tx, errs []error) (int64, error)) error {
 	a := i.service
 	if time.Now().After(i.until) {
 		if held, err := a.hold(ctx, i); err != nil || !held {
@@ -145,6 +152,9 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		if stored == nil || *stored != i.Run { // another process was faster, or has begun anew
 			return errMoved
 		}
+		if err := i.p.Still(tx.Settings(), desk.Administer, a.Now()); err != nil {
+			return err
+		}
 		next = i.Run
 		errs := make([]error, len(rows))
 		for from := 0; from < len(rows); from += together {
@@ -154,7 +164,7 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 			}
 		}
 		next.Rows += int64(len(rows))
-		if next.ErrorBytes, err = errorBytes(errs); err != nil {
+		if next.ErrorBytes, err = errorBytes(tx, errs); err != nil {
 			return err
 		}
 		if last {

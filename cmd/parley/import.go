@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -17,10 +14,10 @@ import (
 	"syscall"
 	"time"
 
-	"parley/api"
 	"parley/app"
 	"parley/app/imports"
 	"parley/desk"
+	"parley/store"
 	"parley/transfer"
 )
 
@@ -159,9 +156,6 @@ type importer struct {
 	file     *transfer.File
 	flags    *importFlags
 	progress *progress
-
-	rows  []transfer.Row // of the next transaction
-	bytes int
 }
 
 // run imports the rows, or tries them.
@@ -245,32 +239,13 @@ func (i *importer) store(ctx context.Context) (id desk.ID, part string, counts d
 			return id, part, counts, err
 		}
 	}
-	if run.Run.Rows == 0 {
-		for _, in := range i.file.Created {
-			if _, _, err := i.app.PutAttribute(ctx, i.p, in); err != nil {
-				return id, part, counts, fmt.Errorf("make the attribute %s: %w", in.Key, err)
-			}
-		}
-	}
-	if i.p, err = i.app.Operator(ctx, i.p.Workspace()); err != nil { // with the new attributes
+	if err := run.Make(ctx, i.file); err != nil {
 		return id, part, counts, err
 	}
-	flush := func(last bool) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := run.Store(ctx, i.read(), last, func(errs []error) (int64, error) { return i.reject(rejects, run.Run.ErrorBytes, errs) })
-		i.rows, i.bytes = nil, 0
+	err = run.StoreFile(ctx, i.file, keepIn(rejects), func() {
 		i.progress.show(fmt.Sprintf("%d of %d rows, %d rejected;", run.Run.Rows, i.file.Rows, run.Run.Rejected), i.flags.File, int(run.Run.Rows))
-		return err
-	}
-	if err := i.each(run.Run.Rows, func() error { return flush(false) }); err != nil {
-		return id, part, counts, err
-	}
-	if err := flush(true); err != nil {
-		return id, part, counts, err
-	}
-	return run.Run.ID, part, run.Run.ImportCounts, nil
+	})
+	return run.Run.ID, part, run.Run.ImportCounts, err
 }
 
 // try judges the rows, a group at a time.
@@ -280,176 +255,19 @@ func (i *importer) try(ctx context.Context) (part string, counts desk.ImportCoun
 		return part, counts, err
 	}
 	defer func() { err = errors.Join(err, rejects.Close()) }()
-	part = rejects.Name()
-	if len(i.file.Created) > 0 { // the rows are judged as if the attributes were there
-		settings := *i.p.Settings
-		settings.Attributes = maps.Clone(i.p.Settings.Attributes)
-		for n, in := range i.file.Created {
-			a, err := in.Apply(nil, len(settings.Attributes), n)
-			if err != nil {
-				return part, counts, err
-			}
-			settings.Attributes[a.Key] = &a
-		}
-		i.p.Settings = &settings
-	}
-	size := int64(0)
-	flush := func() error {
-		errs, err := i.app.Imports.Try(ctx, i.p, i.read(), &counts)
-		if err == nil {
-			size, err = i.reject(rejects, size, errs)
-		}
-		i.rows, i.bytes = nil, 0
-		return err
-	}
-	if err := i.each(0, flush); err != nil {
-		return part, counts, err
-	}
-	return part, counts, flush()
+	counts, err = i.app.Imports.TryFile(ctx, i.p, i.file, keepIn(rejects))
+	return rejects.Name(), counts, err
 }
 
-// each collects the rows after some, and calls full whenever they are enough for a transaction.
-func (i *importer) each(after int64, full func() error) error {
-	return i.file.Each(after, func(row transfer.Row) error {
-		bytes := len(row.Body) + len(row.Raw)
-		for _, cell := range row.Cells {
-			bytes += len(cell)
+// keepIn writes rejected rows to a file.
+func keepIn(file *os.File) imports.Keep {
+	return func(_ store.Tx, before int64, rows []byte) error {
+		if err := file.Truncate(before); err != nil {
+			return err
 		}
-		i.rows, i.bytes = append(i.rows, row), i.bytes+bytes
-		if len(i.rows) == i.together() || i.bytes >= desk.ImportBytes {
-			return full()
+		if _, err := file.WriteAt(rows, before); err != nil || len(rows) == 0 {
+			return err
 		}
-		return nil
-	})
-}
-
-// together is how many rows one transaction stores.
-func (i *importer) together() int {
-	if i.file.Options.Kind == desk.ImportOptOuts {
-		return desk.ImportOptOutRows
+		return file.Sync()
 	}
-	return desk.ImportRows
-}
-
-// read makes operations of the collected rows.
-func (i *importer) read() []imports.Row {
-	list := make([]imports.Row, len(i.rows))
-	for n, row := range i.rows {
-		if list[n].Err = row.Err; row.Err != nil {
-			continue
-		}
-		if i.file.Options.Kind == desk.ImportOptOuts {
-			list[n].OptOut, list[n].Err = readOptOut(row.Body, i.p.Settings.Country)
-		} else {
-			list[n].Op, list[n].Err = api.ReadContact(row.Body, i.p.Settings)
-		}
-	}
-	return list
-}
-
-// readOptOut reads a row of opt-outs.
-func readOptOut(body []byte, country string) (*desk.OptOutRow, error) {
-	var in struct {
-		Phone    string `json:"phone"`
-		Since    string `json:"since"`
-		OptedOut any    `json:"opted_out"`
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return nil, desk.Invalidf("a row has phone, since and opted_out: %v", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, desk.Invalidf("a line has one object")
-	}
-	number, err := desk.ParsePhone(in.Phone, country)
-	if err != nil {
-		return nil, desk.InvalidAt("/phone", "%v", err)
-	}
-	row := &desk.OptOutRow{Number: number}
-	if in.Since != "" {
-		at, ok := desk.ParseTime(in.Since)
-		if !ok {
-			at, ok = desk.ParseTime(in.Since + "T00:00:00Z")
-		}
-		if !ok {
-			return nil, desk.InvalidAt("/since", "send a time such as 2026-01-31T09:30:00Z, or a date")
-		}
-		if at > desk.TimeOf(time.Now().Add(time.Minute)) {
-			return nil, desk.InvalidAt("/since", "this is in the future")
-		}
-		row.Since = at
-	}
-	switch v := in.OptedOut.(type) {
-	case nil:
-		row.OptedOut = true
-	case bool:
-		row.OptedOut = v
-	case string:
-		switch strings.ToLower(strings.TrimSpace(v)) {
-		case "", "true", "1", "yes":
-			row.OptedOut = true
-		case "false", "0", "no":
-		default:
-			return nil, desk.InvalidAt("/opted_out", "write true or false")
-		}
-	default:
-		return nil, desk.InvalidAt("/opted_out", "write true or false")
-	}
-	return row, nil
-}
-
-// reject writes the rejected rows of a group to the file of rejected rows, which has this many
-// bytes before. A transaction may try this again.
-func (i *importer) reject(to *os.File, bytes int64, errs []error) (int64, error) {
-	if err := to.Truncate(bytes); err != nil {
-		return 0, err
-	}
-	if _, err := to.Seek(bytes, 0); err != nil {
-		return 0, err
-	}
-	file, some := i.file.NewErrorsFile(to, bytes), false
-	for n, err := range errs {
-		if err == nil {
-			continue
-		}
-		some = true
-		e := desk.AsError(err)
-		kind, reason := e.Type, rejection(e)
-		if _, ours := errors.AsType[*desk.Error](err); !ours {
-			kind, reason = desk.InvalidRequest, err.Error()
-		}
-		object, err := json.Marshal(map[string]string{"type": string(kind), "message": reason})
-		if err == nil {
-			err = file.Reject(i.rows[n], kind, reason, object)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	size, err := file.Flush()
-	if err == nil && some {
-		err = to.Sync()
-	}
-	return size, err
-}
-
-// rejection says why a row was rejected, with what the error names.
-func rejection(e *desk.Error) string {
-	text := e.Worded(strings.TrimPrefix(e.At, "/"), advice)
-	var named []string
-	switch list := e.Details.(type) {
-	case []desk.AttributeProblem:
-		for _, p := range list {
-			named = append(named, p.Key+": "+p.Message)
-		}
-	case []desk.Identity:
-		for _, v := range list {
-			named = append(named, v.Kind+" "+v.Value)
-		}
-	}
-	if len(named) > 0 {
-		text += " (" + strings.Join(named, "; ") + ")"
-	}
-	return text
 }

@@ -297,12 +297,13 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 				desk.SandboxChannel:  sandbox.New(sandbox.Config{Library: store, Files: store, Now: now, NewID: newID}),
 				desk.WhatsAppChannel: newWhatsApp(now, log, posts, webhooks),
 			},
-			Answer: api.SendAnswer,
-			Now:    now,
-			NewID:  newID,
-			Random: func(b []byte) { _, _ = rand.Read(b) }, // rand.Read never returns an error: it would end the process instead
-			Secret: secret[:],
-			Log:    log,
+			Answer:      api.SendAnswer,
+			ReadContact: api.ReadContact,
+			Now:         now,
+			NewID:       newID,
+			Random:      func(b []byte) { _, _ = rand.Read(b) }, // rand.Read never returns an error: it would end the process instead
+			Secret:      secret[:],
+			Log:         log,
 
 			MaxMedia: files.most, MediaPerWorkspace: files.perWorkspace, KeepFree: files.keepFree,
 

@@ -1,0 +1,253 @@
+package imports
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+	"parley/transfer"
+)
+
+// Keep keeps the rejected rows of a group. before is the size of the file of rejected rows
+// without them, and rows what is added to it. The transaction that stores the other rows
+// commits afterwards, unless tx is nil: then nothing is stored. It may call Keep again.
+type Keep func(tx store.Tx, before int64, rows []byte) error
+
+// StoreFile stores the rows of a file after those that are stored, in groups. after is called
+// after each group.
+func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, after func()) error {
+	err := groups(file, i.Run.Rows, func(rows []transfer.Row, last bool) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := i.Store(ctx, i.service.read(file, rows, i.p.Settings), last, func(tx store.Tx, errs []error) (int64, error) {
+			return reject(tx, file, i.Run.ErrorBytes, rows, errs, keep)
+		})
+		if after(); err == nil && i.Run.EndedAt != 0 && !last {
+			err = errEnded
+		}
+		return err
+	})
+	if errors.Is(err, errEnded) {
+		return nil
+	}
+	return err
+}
+
+// errEnded ends an import before the last row.
+var errEnded = errors.New("the import has ended")
+
+// TryFile judges the rows of a file, and stores nothing.
+func (a *Service) TryFile(ctx context.Context, p desk.Principal, file *transfer.File, keep Keep) (n desk.ImportCounts, err error) {
+	if p, err = planned(p, file); err != nil {
+		return n, err
+	}
+	size := int64(0)
+	err = groups(file, 0, func(rows []transfer.Row, _ bool) error {
+		errs, err := a.Try(ctx, p, a.read(file, rows, p.Settings), &n)
+		if err == nil {
+			size, err = reject(nil, file, size, rows, errs, keep)
+		}
+		return err
+	})
+	return n, err
+}
+
+// Make makes the attributes that a file needs, unless rows are stored already.
+func (i *Import) Make(ctx context.Context, file *transfer.File) error {
+	a, ws := i.service, i.p.Workspace()
+	if i.Run.Rows == 0 {
+		for _, in := range file.Created {
+			if err := a.PutAttribute(ctx, i.p, in); err != nil {
+				return fmt.Errorf("make the attribute %s: %w", in.Key, err)
+			}
+		}
+	}
+	settings, err := a.Store.Settings(ctx, ws) // with the new attributes
+	if err == nil {
+		err = i.p.Still(settings, desk.Administer, a.Now())
+	}
+	if err == nil {
+		i.p = i.p.In(settings)
+	}
+	return err
+}
+
+// planned returns the principal as if the attributes that a file needs were there.
+func planned(p desk.Principal, file *transfer.File) (desk.Principal, error) {
+	if len(file.Created) == 0 {
+		return p, nil
+	}
+	settings := *p.Settings
+	settings.Attributes = maps.Clone(p.Settings.Attributes)
+	for n, in := range file.Created {
+		a, err := in.Apply(nil, len(settings.Attributes), n)
+		if err != nil {
+			return p, err
+		}
+		settings.Attributes[a.Key] = &a
+	}
+	p.Settings = &settings
+	return p, nil
+}
+
+// groups calls do for the rows after some, as many at a time as one transaction stores, and
+// for the rest. last tells that no rows follow.
+func groups(file *transfer.File, after int64, do func(rows []transfer.Row, last bool) error) error {
+	most := desk.ImportRows
+	if file.Options.Kind == desk.ImportOptOuts {
+		most = desk.ImportOptOutRows
+	}
+	var rows []transfer.Row
+	size := 0
+	err := file.Each(after, func(row transfer.Row) error {
+		size += len(row.Body) + len(row.Raw)
+		for _, cell := range row.Cells {
+			size += len(cell)
+		}
+		rows = append(rows, row)
+		if len(rows) < most && size < desk.ImportBytes {
+			return nil
+		}
+		err := do(rows, false)
+		rows, size = nil, 0
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return do(rows, true)
+}
+
+// read makes operations of rows.
+func (a *Service) read(file *transfer.File, rows []transfer.Row, s *desk.Settings) []Row {
+	list := make([]Row, len(rows))
+	for n, row := range rows {
+		if list[n].Err = row.Err; row.Err != nil {
+			continue
+		}
+		if file.Options.Kind == desk.ImportOptOuts {
+			list[n].OptOut, list[n].Err = readOptOut(row.Body, s.Country)
+		} else {
+			list[n].Op, list[n].Err = a.ReadContact(row.Body, s)
+		}
+	}
+	return list
+}
+
+// readOptOut reads a row of opt-outs.
+func readOptOut(body []byte, country string) (*desk.OptOutRow, error) {
+	var in struct {
+		Phone    string `json:"phone"`
+		Since    string `json:"since"`
+		OptedOut any    `json:"opted_out"`
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return nil, desk.Invalidf("a row has phone, since and opted_out: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, desk.Invalidf("a line has one object")
+	}
+	number, err := desk.ParsePhone(in.Phone, country)
+	if err != nil {
+		return nil, desk.InvalidAt("/phone", "%v", err)
+	}
+	row := &desk.OptOutRow{Number: number}
+	if in.Since != "" {
+		at, ok := desk.ParseTime(in.Since)
+		if !ok {
+			at, ok = desk.ParseTime(in.Since + "T00:00:00Z")
+		}
+		if !ok {
+			return nil, desk.InvalidAt("/since", "send a time such as 2026-01-31T09:30:00Z, or a date")
+		}
+		if at > desk.TimeOf(time.Now().Add(time.Minute)) {
+			return nil, desk.InvalidAt("/since", "this is in the future")
+		}
+		row.Since = at
+	}
+	switch v := in.OptedOut.(type) {
+	case nil:
+		row.OptedOut = true
+	case bool:
+		row.OptedOut = v
+	case string:
+		switch strings.ToLower(strings.TrimSpace(v)) {
+		case "", "true", "1", "yes":
+			row.OptedOut = true
+		case "false", "0", "no":
+		default:
+			return nil, desk.InvalidAt("/opted_out", "write true or false")
+		}
+	default:
+		return nil, desk.InvalidAt("/opted_out", "write true or false")
+	}
+	return row, nil
+}
+
+// reject keeps the rejected rows of a group, and returns the size of the file of rejected
+// rows.
+func reject(tx store.Tx, file *transfer.File, before int64, rows []transfer.Row, errs []error, keep Keep) (int64, error) {
+	var b bytes.Buffer
+	to := file.NewErrorsFile(&b, before)
+	for n, err := range errs {
+		if err == nil {
+			continue
+		}
+		e := desk.AsError(err)
+		kind, reason := e.Type, rejection(e)
+		if _, ours := errors.AsType[*desk.Error](err); !ours {
+			kind, reason = desk.InvalidRequest, err.Error()
+		}
+		object, err := json.Marshal(map[string]string{"type": string(kind), "message": reason})
+		if err == nil {
+			err = to.Reject(rows[n], kind, reason, object)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	size, err := to.Flush()
+	if err == nil {
+		err = keep(tx, before, b.Bytes())
+	}
+	return size, err
+}
+
+// rejection says why a row was rejected, with what the error names.
+func rejection(e *desk.Error) string {
+	text := e.Worded(strings.TrimPrefix(e.At, "/"), advice)
+	var named []string
+	switch list := e.Details.(type) {
+	case []desk.AttributeProblem:
+		for _, p := range list {
+			named = append(named, p.Key+": "+p.Message)
+		}
+	case []desk.Identity:
+		for _, v := range list {
+			named = append(named, v.Kind+" "+v.Value)
+		}
+	}
+	if len(named) > 0 {
+		text += " (" + strings.Join(named, "; ") + ")"
+	}
+	return text
+}
+
+// advice is what a file of rejected rows says. It is the same file whether a command or a page
+// made it, so it names neither.
+var advice = map[desk.AdviceKind]string{
+	desk.ClearField:       "clear its %s instead",
+	desk.ClearOwner:       "clear the owner instead",
+	desk.RemoveIdentities: "remove some first",
+}
