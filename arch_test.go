@@ -26,7 +26,7 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/feed", "app/imports", "app/media", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":  {"desk", "store"},
@@ -36,6 +36,7 @@ var rooms = map[string][]string{
 	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
 	"app/media":   {"app/feed", "app/steps", "desk", "provider", "store"},
 	"app/imports": {"desk", "store", "transfer"},
+	"app/exports": {"desk", "store"},
 	"transfer":    {"desk"},
 	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/cursors": {"desk"},
@@ -86,6 +87,7 @@ var never = map[string][]string{
 	"app/deliver":    {"database/sql", "html/template", "net/http", "os"},
 	"app/feed":       {"database/sql", "html/template", "net/http", "os"},
 	"app/imports":    {"database/sql", "html/template", "net/http", "os"},
+	"app/exports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/search":     {"database/sql", "html/template", "net/http", "os"},
 	"app/media":      {"database/sql", "html/template", "net/http", "os"},
 	"store/sqlite":   {"html/template", "net/http"},

@@ -7,6 +7,7 @@ import (
 	"parley/app/clock"
 	"parley/app/daily"
 	"parley/app/deliver"
+	"parley/app/exports"
 	"parley/app/feed"
 	"parley/app/imports"
 	"parley/app/media"
@@ -23,6 +24,7 @@ type App struct {
 	Feed    *feed.Service    // the feed of events
 	Metrics *Metrics         // what /metrics shows of sends, and of the database
 	Imports *imports.Service // imports of files
+	Exports *exports.Service // all records of a kind
 	Media   *media.Service   // files
 	Search  *search.Service  // finding contacts by a text
 

@@ -30,14 +30,16 @@ type Apart struct{ Attributes, Further bool }
 
 // Identities lists all identities of the contact, in normal form: first the fields
 // external_id, email and phone, then the further identities by kind and value.
-func (c *Contact) Identities() []Identity {
-	list := c.primary()
-	n := len(list)
-	for _, i := range c.Further {
-		list = append(list, i.normal())
+func (c *Contact) Identities() []Identity { return append(c.primary(), c.FurtherIdentities()...) }
+
+// FurtherIdentities lists the further identities in normal form, by kind and value.
+func (c *Contact) FurtherIdentities() []Identity {
+	list := make([]Identity, len(c.Further))
+	for n, i := range c.Further {
+		list[n] = i.normal()
 	}
-	if further := list[n:]; !slices.IsSortedFunc(further, compareIdentities) { // an older release stored them in another order
-		slices.SortStableFunc(further, compareIdentities)
+	if !slices.IsSortedFunc(list, compareIdentities) { // an older release stored them in another order
+		slices.SortStableFunc(list, compareIdentities)
 	}
 	return list
 }

@@ -39,6 +39,7 @@
 //	sniff.go         the type of a file, by its content
 //	reply.go         a free message: its rules, its part of a plan
 //	import.go        imports of files: limits, how far they are
+//	export.go        limits of exports
 //	search.go        which contacts a text finds: terms, the text's parts
 //	send.go          a send: request, plan, attempt and outcome
 //	policy.go        the reply policy, as it is configured

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -40,6 +41,17 @@ func (a Attributes) values() []attributeValue {
 		rest = after[n+1:] // after the comma or the closing brace
 	}
 	return list
+}
+
+// All returns an iterator over the keys and their values as JSON, in order.
+func (a Attributes) All() iter.Seq2[string, string] {
+	return func(yield func(key, json string) bool) {
+		for _, v := range a.values() {
+			if !yield(v.key, v.json) {
+				return
+			}
+		}
+	}
 }
 
 // canonicalLength is the length of the canonical value at the start of s: it ends

@@ -73,6 +73,7 @@
 //	idle_test.go         many workspaces in which nothing happens
 //	search_test.go       finding contacts, and how soon changes are found
 //	import_test.go       parley import: files with mistakes, commands that are killed
+//	export_test.go       parley export: what is imported again is the same
 //	speed_test.go        the speed of sends and templates
 //	audience_test.go     tabs of the console that show what customers write
 //	feedspeed_test.go    the cost of the feed, streams and webhooks

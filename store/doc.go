@@ -19,6 +19,7 @@
 //	media.go          files
 //	daily.go          messages counted by day
 //	imports.go        how far imports of files are
+//	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found
 //	pace.go           places within a provider's limits
 //	leases.go         which node runs a task

@@ -45,6 +45,7 @@ type Store interface {
 	Policy
 	Search
 	Imports
+	Exports
 
 	// Ready tells whether the database can answer now and this process may write to it.
 	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).

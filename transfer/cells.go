@@ -56,6 +56,9 @@ func (c *converter) body(cells []string) ([]byte, error) {
 		if f.name == attribute && a != nil && a.Type == desk.TextAttribute {
 			blank = cell == ""
 		}
+		if f.name == attribute && isOption(a, cell) {
+			blank = false
+		}
 		switch {
 		case f.name == firstName || f.name == lastName:
 			named = true
@@ -140,6 +143,9 @@ func (c *converter) value(a *desk.Attribute, cell string) (string, error) {
 		return quote(cell), nil
 	}
 	trimmed := strings.TrimSpace(cell)
+	if isOption(a, cell) {
+		return quote(cell), nil
+	}
 	switch a.Type {
 	case desk.BooleanAttribute:
 		switch strings.ToLower(trimmed) {
@@ -168,6 +174,11 @@ func (c *converter) value(a *desk.Attribute, cell string) (string, error) {
 		return quote(trimmed), nil
 	}
 	return quote(cell), nil
+}
+
+// isOption tells whether a cell is an option of a select, with all its spaces.
+func isOption(a *desk.Attribute, cell string) bool {
+	return a != nil && a.Type == desk.SelectAttribute && slices.Contains(a.Options, cell)
 }
 
 // date returns a date as parley takes it, if it is written in the order that --dates says.

@@ -1,5 +1,5 @@
-// Package transfer reads files of contacts: CSV as spreadsheets write it, and JSON
-// Lines (contract-data §2, §3). It streams: a file of any size needs the memory of a row.
+// Package transfer reads and writes files of contacts: CSV as spreadsheets write it, and JSON
+// Lines (contract-data §2 to §4). It streams: a file of any size needs the memory of a row.
 //
 //	text.go     the encoding of a file
 //	csv.go      records of a CSV file, its delimiter, the guard against formulas
@@ -7,4 +7,5 @@
 //	cells.go    cells as values of fields
 //	file.go     a file that is imported: reading it through, and its rows
 //	errors.go   rejected rows, as a file to mend
+//	write.go    files that are exported: CSV, CSV for spreadsheets, JSON Lines
 package transfer

@@ -23,6 +23,7 @@
 //	media.go       parley media list, retry
 //	mcp.go         parley mcp: an assistant's tools, over standard input and output
 //	import.go      parley import contacts, opt-outs
+//	export.go      parley export
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	citus.go       parley citus
 //	version.go     parley version
@@ -77,6 +78,7 @@ type cli struct {
 	Events    eventsCmd    `cmd:"" help:"Events: what has changed in a workspace."`
 	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Let an assistant use parley, over standard input and output."`
 	Import    importCmd    `cmd:"" help:"Import contacts or opt-outs from a file."`
+	Export    exportCmd    `cmd:"" help:"Write contacts, opt-outs or conversations to a file."`
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
 	Citus     citusCmd     `cmd:"" help:"Distribute an installation over several PostgreSQL servers."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
@@ -139,11 +141,6 @@ func typedIn(chosen *kong.Context) (t typed) {
 	}
 	return t
 }
-
-// A usageError is a usage mistake that the flag parser can't detect.
-type usageError string
-
-func (e usageError) Error() string { return string(e) }
 
 // sentence describes an error for the operator, on one line. The operator learns the
 // cause; a client of the API does not.

@@ -42,6 +42,11 @@ type shared struct {
 	JSON     bool   `help:"Answer with one JSON object on standard output." name:"json"`
 }
 
+// A usageError is a usage mistake that the flag parser can't detect.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
 // A session is one run of the program: the shared flags, and the writers for results and
 // logs.
 type session struct {

@@ -231,6 +231,9 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			check(fewConversations+1, "conversations of a contact", conversationCountQuery, []any{uuid(ws), uuid(first), fewConversations + 1})
 			check(page, "messages", messagesQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(lastID), page})
+			for _, after := range []desk.ID{{}, {0x7f}} {
+				check(2*page+3, "export of contacts", contactsAfterQuery, []any{uuid(ws), uuid(after), page})
+			}
 			// One row more is read: the hour by which attempts age.
 			for _, before := range []desk.ID{lastID, {0x7f}} {
 				check(page+1, "attempts", attemptsQuery, []any{uuid(ws), uuid(before), page})

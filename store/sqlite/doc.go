@@ -27,6 +27,7 @@
 //	answers.go        assignment by policy: turns, waiting conversations, automatic replies
 //	daily.go          counts of messages by day
 //	imports.go        how far imports of files are
+//	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states

@@ -177,6 +177,12 @@ func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) 
 			return err
 		}})
 	}
+	for _, after := range []desk.ID{{}, {0x7f}} {
+		reads = append(reads, boundedRead{"export of contacts", func() error {
+			_, _, err := s.ContactsAfter(ctx, ws, after, desk.MaxLimit)
+			return err
+		}})
+	}
 	for _, phase := range append([]desk.Phase{""}, desk.Phases...) {
 		reads = append(reads, boundedRead{fmt.Sprintf("attempts in the phase %q", phase), func() error {
 			_, _, err := s.Attempts(ctx, ws, phase, &desk.ID{0x7f}, desk.MaxLimit)

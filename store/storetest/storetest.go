@@ -25,6 +25,7 @@
 //	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
 //	imports.go        how far imports of files are
+//	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
@@ -118,6 +119,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
 		"imports/place_and_key":               importRuns,
+		"exports/contacts":                    exportedContacts,
+		"exports/opt_outs":                    countedOptOuts,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
 		"search/behind":                       searchBehind,
