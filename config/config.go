@@ -144,20 +144,20 @@ func ParsePublicURL(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// LocalURL returns the URL of a listener for a browser on this machine.
-func LocalURL(a net.Addr) string { return ListenURL(a.String()) }
+// LocalHost returns the HOST:PORT of a listener for a browser on this machine.
+func LocalHost(a net.Addr) string { return ListenHost(a.String()) }
 
-// ListenURL is like LocalURL, for a HOST:PORT to listen on.
-func ListenURL(listen string) string {
+// ListenHost is like LocalHost, for a HOST:PORT to listen on.
+func ListenHost(listen string) string {
 	if strings.HasPrefix(listen, ":") { // every address
 		listen = "0.0.0.0" + listen
 	}
 	at, err := netip.ParseAddrPort(listen)
 	if err != nil {
-		return "http://" + listen
+		return listen
 	}
 	if ip := at.Addr(); ip.IsUnspecified() {
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
 	}
-	return "http://" + at.String()
+	return at.String()
 }

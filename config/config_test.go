@@ -109,17 +109,17 @@ func TestParsePublicURL(t *testing.T) {
 	}
 }
 
-func TestLocalURL(t *testing.T) {
+func TestLocalHost(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ ip, want string }{
-		{"127.0.0.1", "http://127.0.0.1:8480"},
-		{"192.0.2.7", "http://192.0.2.7:8480"},
-		{"0.0.0.0", "http://127.0.0.1:8480"},
-		{"::", "http://127.0.0.1:8480"},
-		{"::1", "http://[::1]:8480"},
+		{"127.0.0.1", "127.0.0.1:8480"},
+		{"192.0.2.7", "192.0.2.7:8480"},
+		{"0.0.0.0", "127.0.0.1:8480"},
+		{"::", "127.0.0.1:8480"},
+		{"::1", "[::1]:8480"},
 	} {
-		if got := config.LocalURL(&net.TCPAddr{IP: net.ParseIP(tc.ip), Port: 8480}); got != tc.want {
-			t.Errorf("LocalURL(%s) = %s, want %s", tc.ip, got, tc.want)
+		if got := config.LocalHost(&net.TCPAddr{IP: net.ParseIP(tc.ip), Port: 8480}); got != tc.want {
+			t.Errorf("LocalHost(%s) = %s, want %s", tc.ip, got, tc.want)
 		}
 	}
 }

@@ -13,11 +13,13 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// Config has the parts of a Server. All except PublicURL and Trusted are required.
+// Config has the parts of a Server. All except PublicURL, TLS and Trusted are
+// required.
 type Config struct {
 	App         *app.App
 	Web         *web.Server
 	PublicURL   string           // the address of the console for browsers; "": unknown
+	TLS         bool             // the server itself speaks TLS
 	Fingerprint string           // of the installation, so that two installations on one host have different cookies
 	Now         func() time.Time // the clock
 	Trusted     []netip.Prefix   // the proxies whose X-Forwarded-For has the caller's address, for limiting sign-ins

@@ -37,6 +37,9 @@ func (c *call) base() string {
 	if c.s.publicURL != "" {
 		return c.s.publicURL
 	}
+	if c.r.TLS != nil {
+		return "https://" + c.r.Host
+	}
 	if u, err := url.Parse(c.r.Header.Get("Origin")); err == nil && u.Host == c.r.Host && u.Scheme == "https" {
 		return "https://" + c.r.Host
 	}

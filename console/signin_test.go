@@ -302,20 +302,25 @@ func TestSessions_writes(t *testing.T) {
 func TestSignIn_secure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	handlers := web.New(web.Config{Log: slog.New(slog.NewTextHandler(w.log, nil)), NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
-	if _, err := New(Config{App: w.app, Web: handlers, PublicURL: "https://parley.example.com", Fingerprint: "test", Now: time.Now}); err != nil {
-		t.Fatal(err)
-	}
-	w.handler = handlers.Handler()
-	token, _, err := w.app.Access.MakeLink(t.Context(), w.operator(), w.nora.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequest(http.MethodPost, "https://parley.example.com/sign-in/"+token, nil)
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	if c := rec.Header().Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-parley_test=") || !strings.Contains(c, "; Secure") || !strings.Contains(c, "Path=/;") || strings.Contains(c, "Domain") {
-		t.Errorf("the cookie: %s", c)
+	for name, config := range map[string]Config{
+		"a proxy's":    {PublicURL: "https://parley.example.com"},
+		"the server's": {TLS: true},
+	} {
+		handlers := web.New(web.Config{Log: slog.New(slog.NewTextHandler(w.log, nil)), NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
+		config.App, config.Web, config.Fingerprint, config.Now = w.app, handlers, "test", time.Now
+		if _, err := New(config); err != nil {
+			t.Fatal(err)
+		}
+		token, _, err := w.app.Access.MakeLink(t.Context(), w.operator(), w.nora.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodPost, "https://parley.example.com/sign-in/"+token, nil)
+		rec := httptest.NewRecorder()
+		handlers.Handler().ServeHTTP(rec, r)
+		if c := rec.Header().Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-parley_test=") || !strings.Contains(c, "; Secure") || !strings.Contains(c, "Path=/;") || strings.Contains(c, "Domain") {
+			t.Errorf("%s TLS: the cookie: %s", name, c)
+		}
 	}
 }
 

@@ -80,6 +80,15 @@ func (l listener) endStreams(stop <-chan struct{}) {
 	})
 }
 
+// cutOff closes all connections once stop is closed.
+func (l listener) cutOff(stop <-chan struct{}) {
+	<-stop
+	l.open.Range(func(key, _ any) bool {
+		_ = key.(*conn).Close()
+		return true
+	})
+}
+
 // A conn gives up a write if the client has read no byte for some time. While bytes
 // move, an answer may take as long as it needs. http.Server's WriteTimeout limits the
 // whole answer, and would cut off a stream.
@@ -93,6 +102,15 @@ type conn struct {
 	reading atomic.Pointer[Response] // the Response whose body is being read; nil: none
 	got     atomic.Int64             // number of bytes received
 	streams atomic.Bool              // a stream is being answered
+	limited atomic.Bool              // the caller has set a limit for writing
+}
+
+// SetWriteDeadline implements net.Conn. It limits all following writes; the zero time ends
+// the limit. net/http calls it for the handshake of TLS, and crypto/tls for the last words
+// of a connection.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.limited.Store(!t.IsZero())
+	return c.Conn.SetWriteDeadline(t)
 }
 
 func (c *conn) Read(b []byte) (int, error) {
@@ -133,10 +151,14 @@ func (c *conn) arm(n int, moved time.Time) error {
 	} else if c.until = now.Add(lookEvery); c.until.After(end) {
 		c.until = end
 	}
-	return c.SetWriteDeadline(c.until)
+	return c.Conn.SetWriteDeadline(c.until)
 }
 
 func (c *conn) Write(b []byte) (n int, err error) {
+	if c.limited.Load() {
+		c.until = time.Time{}
+		return c.Conn.Write(b)
+	}
 	moved := time.Now()
 	for {
 		if err := c.arm(len(b), moved); err != nil {
@@ -144,15 +166,15 @@ func (c *conn) Write(b []byte) (n int, err error) {
 		}
 		m, err := c.Conn.Write(b[n:])
 		n += m
+		if h := c.held.Load(); h != nil && m > 0 {
+			h.progress(m)
+		}
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 		now := time.Now()
 		if m > 0 {
 			moved = now
-			if h := c.held.Load(); h != nil {
-				h.progress(m)
-			}
 		} else if now.Sub(moved) >= c.bound {
 			return n, err
 		}

@@ -5,6 +5,7 @@
 //	response.go Response: the answer to one request, whole or as a stream
 //	serve.go    listening and draining, and the limits of time
 //	conn.go     a connection that ends when a client stops reading
+//	certificate.go  the certificate of TLS, which may be replaced
 //	unsent_unix.go   how much the system keeps of an answer that nobody reads
 //	unsent_other.go  the same, where that can't be limited
 //	status.go   the status of each type of error

@@ -14,16 +14,29 @@ const JSON = "application/json; charset=utf-8"
 // scrapes is how many answers of /metrics are made at a time.
 const scrapes = 4
 
-// health adds the routes for monitoring. None of them needs a key.
-func (s *Server) health() {
+// health adds the routes for monitoring. None of them needs a key. With apart, /metrics is
+// left out.
+func (s *Server) health(apart bool) {
 	s.Handle("GET /healthz", func(w *Response, r *http.Request) error {
 		return w.health(s.ready(r.Context()) == nil)
 	}, noBody)
 	s.Handle("GET /readyz", func(w *Response, r *http.Request) error {
 		return w.health(!s.draining.Load() && s.ready(r.Context()) == nil)
 	}, noBody)
+	const pattern = "GET /metrics"
+	if !apart {
+		s.Handle(pattern, s.scrape(), noBody)
+		return
+	}
+	scrape, mux := s.wrap(pattern, s.scrape(), noBody), http.NewServeMux()
+	mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) { scrape.ServeHTTP(s.respond(rw, r), r) })
+	s.metricsApart = mux
+}
+
+// scrape returns the handler of /metrics.
+func (s *Server) scrape() Handler {
 	metrics := s.metrics.handler()
-	s.Handle("GET /metrics", func(w *Response, r *http.Request) error {
+	return func(w *Response, r *http.Request) error {
 		// The answer is made as a whole. Otherwise a client that does not read would keep the
 		// data of which it is made. Only a few are made at a time: anybody may ask for one, and
 		// its size is only known once it is made.
@@ -37,7 +50,7 @@ func (s *Server) health() {
 		}
 		w.Reply(cmp.Or(made.status, http.StatusOK), w.Header().Get("Content-Type"), made.body.Bytes())
 		return nil
-	}, noBody)
+	}
 }
 
 // A page is an http.ResponseWriter that keeps the answer in memory.

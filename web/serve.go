@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,19 +41,13 @@ const maxHeader = 32 << 10
 // it accepts no more connections and finishes the requests in flight, within
 // Bounds.Drain.
 func (s *Server) Serve(ctx context.Context, l net.Listener, drainWait time.Duration) error {
-	server := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: s.bounds.Header,
-		ReadTimeout:       s.bounds.Read,
-		IdleTimeout:       s.bounds.Idle,
-		MaxHeaderBytes:    maxHeader,
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		// net/http logs broken connections, with their addresses.
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
+	server, bounded := s.bounded(s.Handler(), l)
 	failed := make(chan error, 1)
-	bounded := listener{l, s.bounds.Write, new(sync.Map), s.log}
-	go func() { failed <- server.Serve(bounded) }()
+	accepts := net.Listener(bounded)
+	if s.certificate != nil {
+		accepts = tls.NewListener(bounded, s.certificate.config())
+	}
+	go func() { failed <- server.Serve(accepts) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
@@ -70,6 +65,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drainWait time.Durat
 	defer cancel()
 	go bounded.hurry(bound.Done())
 	go bounded.endStreams(bound.Done())
+	// With TLS, closing a connection says goodbye to the client. One client after the other
+	// could delay this.
+	go bounded.cutOff(bound.Done())
 	err := server.Shutdown(bound)
 	if errors.Is(err, context.DeadlineExceeded) { // their clients get no answer, and repeat the request
 		s.log.WarnContext(ctx, "requests were cut off, because they did not end in the time that a stop allows", "bound", s.bounds.Drain)
@@ -82,4 +80,37 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drainWait time.Durat
 		return fmt.Errorf("drain: %w", err)
 	}
 	return nil
+}
+
+// ServeMetrics answers /metrics on l, and nothing else, until ctx ends. It is for a Server
+// with MetricsApart.
+func (s *Server) ServeMetrics(ctx context.Context, l net.Listener) error {
+	server, bounded := s.bounded(s.metricsApart, l)
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve /metrics: %w", err)
+	}
+	return nil
+}
+
+// bounded returns a server and its listener, which limit the time of clients.
+func (s *Server) bounded(h http.Handler, l net.Listener) (*http.Server, listener) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler:           h,
+		Protocols:         protocols,
+		ReadHeaderTimeout: s.bounds.Header,
+		ReadTimeout:       s.bounds.Read,
+		IdleTimeout:       s.bounds.Idle,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if encrypted, ok := c.(*tls.Conn); ok {
+				c = encrypted.NetConn()
+			}
+			return context.WithValue(ctx, connKey{}, c)
+		},
+		// net/http logs broken connections, with their addresses.
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}, listener{l, s.bounds.Write, new(sync.Map), s.log}
 }

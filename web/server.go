@@ -18,7 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config has the parts of a Server. All but Bounds are required.
+// Config has the parts of a Server. All but the last three are
+// required.
 type Config struct {
 	Log     *slog.Logger
 	NewID   func() desk.ID              // of requests
@@ -26,6 +27,9 @@ type Config struct {
 	Drain   func()                      // is called when no more requests are accepted
 	Version string                      // of the program, for /metrics
 	Bounds  Bounds                      // 0 means the default
+
+	Certificate  *Certificate // for TLS; nil: plain HTTP
+	MetricsApart bool         // /metrics is answered by ServeMetrics only
 }
 
 // A Server answers HTTP for all rooms. It is safe for concurrent use once all
@@ -41,15 +45,18 @@ type Server struct {
 	diverts   func(*http.Request) bool
 	diverted  http.Handler // of the requests for which diverts returns true
 	metrics   *metrics
-	bodies    *budget       // of authenticated callers, and of all answers
-	large     *budget       // of the large ones among these bodies and answers
-	unchecked *budget       // of callers who are not authenticated yet
-	uploads   *budget       // of bodies that are read as they come
-	turns     turns         // of writes, and of scrapes of /metrics
-	asked     turns         // of assistants' calls
-	pages     turns         // of pages of the console
-	draining  atomic.Bool   // /readyz answers 503
-	stopping  chan struct{} // closed when no more requests are accepted
+	bodies    *budget     // of authenticated callers, and of all answers
+	large     *budget     // of the large ones among these bodies and answers
+	unchecked *budget     // of callers who are not authenticated yet
+	uploads   *budget     // of bodies that are read as they come
+	turns     turns       // of writes, and of scrapes of /metrics
+	asked     turns       // of assistants' calls
+	pages     turns       // of pages of the console
+	draining  atomic.Bool // /readyz answers 503
+
+	certificate  *Certificate
+	metricsApart http.Handler  // of /metrics alone, if that has a listener of its own
+	stopping     chan struct{} // closed when no more requests are accepted
 }
 
 // New builds a Server with the routes of health and metrics.
@@ -58,11 +65,11 @@ func New(c Config) *Server {
 		log: c.Log, newID: c.NewID, ready: c.Ready, drain: c.Drain, bounds: c.Bounds.orDefaults(),
 		mux: http.NewServeMux(), unknown: map[string]http.Handler{}, metrics: newMetrics(c.Version), stopping: make(chan struct{}),
 		bodies: newBudget(budgetBytes-largeBytes, (budgetBytes-largeBytes)/2), large: newBudget(largeBytes, largeBytes/2), unchecked: newBudget(uncheckedBytes, uncheckedBytes),
-		uploads: newBudget(maxUploads, maxUploads/2),
+		uploads: newBudget(maxUploads, maxUploads/2), certificate: c.Certificate,
 	}
 	s.metrics.budget("authenticated", s.bodies, s.large)
 	s.metrics.budget("unchecked", s.unchecked)
-	s.health()
+	s.health(c.MetricsApart)
 	return s
 }
 
@@ -116,8 +123,7 @@ func isFallback(pattern string) bool {
 // prevents redirects of the mux: a path that is not clean is an unknown route.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w := &Response{ResponseWriter: rw, server: s, request: r}
-		w.setHeader("X-Request-Id", 0, s.newID().String())
+		w := s.respond(rw, r)
 		if s.diverts != nil && s.diverts(r) {
 			s.diverted.ServeHTTP(w, r)
 			return
@@ -129,6 +135,13 @@ func (s *Server) Handler() http.Handler {
 		}
 		s.mux.ServeHTTP(w, r)
 	})
+}
+
+// respond begins the Response to a request.
+func (s *Server) respond(rw http.ResponseWriter, r *http.Request) *Response {
+	w := &Response{ResponseWriter: rw, server: s, request: r}
+	w.setHeader("X-Request-Id", 0, s.newID().String())
+	return w
 }
 
 // unknownFor returns the handler of an unknown path: that of its longest prefix.

@@ -38,14 +38,21 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
+	return newServerWith(t, func(*web.Config) {})
+}
+
+func newServerWith(t *testing.T, change func(*web.Config)) *server {
+	t.Helper()
 	s := &server{t: t, log: new(lockedBuffer), pipes: make(chan net.Conn), served: make(chan error, 1)}
 	var n atomic.Uint32
-	s.Server = web.New(web.Config{
+	config := web.Config{
 		Log:   slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		NewID: func() desk.ID { return desk.ID{15: byte(n.Add(1))} },
 		Ready: func(context.Context) error { return nil },
 		Drain: func() { s.drained = true },
-	})
+	}
+	change(&config)
+	s.Server = web.New(config)
 	return s
 }
 

@@ -42,7 +42,7 @@ func (c *loginLinkCmd) Run(ctx context.Context, s *session) error {
 		}
 		root := string(c.PublicURL)
 		if root == "" {
-			root = config.ListenURL(string(c.Listen))
+			root = "http://" + config.ListenHost(string(c.Listen))
 		}
 		link := signInURL(root, token)
 		return s.answer(loginLinkRecord{link}, "%s\nIt signs %s in once, within ten minutes.\n", block(link), m.Name)

@@ -46,6 +46,9 @@ func (u *publicURL) UnmarshalText(text []byte) error {
 
 type serveCmd struct {
 	Listen         address       `help:"Where to listen, by default ${default}; port 0 picks a free one." placeholder:"HOST:PORT" default:"127.0.0.1:8480" env:"PARLEY_LISTEN"`
+	TLSCert        string        `help:"The certificate with its chain, in PEM: then the server speaks TLS. Needs --tls-key." name:"tls-cert" placeholder:"FILE"`
+	TLSKey         string        `help:"The private key of --tls-cert, in PEM. If the two files change, the server uses the new ones within ten seconds." name:"tls-key" placeholder:"FILE"`
+	MetricsListen  *address      `help:"Where to listen for /metrics, which --listen then does not answer." placeholder:"HOST:PORT"`
 	PublicURL      publicURL     `help:"The address at which others reach this server." name:"public-url" placeholder:"URL"`
 	TrustedProxy   []prefix      `help:"The networks of proxies whose X-Forwarded-For tells the caller's address, separated by commas, such as 10.1.0.0/16. Only the limit of tries to sign in uses it." name:"trusted-proxy" placeholder:"CIDR"`
 	DrainWait      time.Duration `help:"How long to go on serving after the signal to stop, while /readyz answers 503; by default ${default}." placeholder:"TIME" default:"0s"`
@@ -72,12 +75,16 @@ func (*serveCmd) Help() string {
 		`parley serve`,
 		`parley serve --data /var/lib/parley --listen 0.0.0.0:8480 --public-url https://parley.example.com`,
 		`parley serve --database 'postgres://parley:PASSWORD@db.example.com/parley?sslmode=verify-full'`,
+		`parley serve --listen :443 --tls-cert fullchain.pem --tls-key privkey.pem --public-url https://parley.example.com --metrics-listen 127.0.0.1:9480`,
 		`parley serve --drain-wait 10s --rate-limit 200 --log-level warn`,
 	)
 }
 
-// Validate refuses negative numbers.
+// Validate refuses negative numbers, and half a pair of files.
 func (c *serveCmd) Validate() error {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return errors.New("--tls-cert, --tls-key: give both")
+	}
 	if c.DrainWait < 0 {
 		return errors.New("--drain-wait: give a time of 0s or more")
 	}
@@ -145,13 +152,28 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	handler := logs.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
 	defer handler.Flush()
 	log := slog.New(handler)
+	var certificate *web.Certificate
+	scheme := "http://"
+	if c.TLSCert != "" {
+		if certificate, err = web.LoadCertificate(c.TLSCert, c.TLSKey); err != nil {
+			return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", c.TLSCert, c.TLSKey, err)
+		}
+		scheme = "https://"
+	}
 	// Listen first: if the address is in use, the command must not leave a new
 	// installation behind.
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Listen))
+	listener, err := listen(ctx, c.Listen, "--listen")
 	if err != nil {
-		return fmt.Errorf("%w; choose another address with --listen, whose port 0 picks a free one", err)
+		return err
 	}
 	defer func() { _ = listener.Close() }() // the server has closed it already, if it was started
+	var metrics net.Listener
+	if c.MetricsListen != nil {
+		if metrics, err = listen(ctx, *c.MetricsListen, "--metrics-listen"); err != nil {
+			return err
+		}
+		defer func() { _ = metrics.Close() }()
+	}
 	fresh := errors.Is(exists(ctx, storage), fs.ErrNotExist)
 	tuneGC(storage)
 	if err := makeDir(storage); err != nil {
@@ -168,12 +190,12 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 		return err
 	}
 	defer func() { err = errors.Join(err, in.store.Close()) }()
-	server := web.New(web.Config{Log: log, NewID: newID, Ready: in.app.Ready, Drain: in.app.Drain, Version: versionOf()})
+	server := web.New(web.Config{Log: log, NewID: newID, Ready: in.app.Ready, Drain: in.app.Drain, Version: versionOf(), Certificate: certificate, MetricsApart: metrics != nil})
 	assistants, err := mcp.New(mcp.Config{API: server.Handler(), Description: api.Description(), Version: versionOf()})
 	if err != nil {
 		return err
 	}
-	pages, err := console.New(console.Config{App: in.app, Web: server, PublicURL: string(c.PublicURL), Fingerprint: in.fingerprint, Now: time.Now, Trusted: networks(c.TrustedProxy)})
+	pages, err := console.New(console.Config{App: in.app, Web: server, PublicURL: string(c.PublicURL), Fingerprint: in.fingerprint, Now: time.Now, Trusted: networks(c.TrustedProxy), TLS: certificate != nil})
 	if err != nil {
 		return err
 	}
@@ -181,13 +203,16 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 
 	root := string(c.PublicURL)
 	if root == "" {
-		root = config.LocalURL(listener.Addr())
+		root = scheme + config.LocalHost(listener.Addr())
 	}
 	base := root + "/v1"
 	if err := ready(in, base); err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "parley is ready", "address", listener.Addr().String(), "base_url", base, "place", storage.String(), "version", versionOf())
+	if metrics != nil {
+		log.InfoContext(ctx, "the metrics are ready", "address", metrics.Addr().String())
+	}
 	if u, err := url.Parse(string(c.PublicURL)); err == nil && u.Path != "" {
 		log.WarnContext(ctx, "--public-url has a path, but the console works at the root of its host only", "public_url", string(c.PublicURL))
 	}
@@ -204,6 +229,15 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 		defer done()
 		return server.Serve(ctx, listener, c.DrainWait)
 	})
+	if metrics != nil {
+		group.Go(func() error { return server.ServeMetrics(background, metrics) })
+	}
+	if certificate != nil {
+		group.Go(func() error {
+			certificate.Run(background, log)
+			return nil
+		})
+	}
 	group.Go(func() error { return in.store.Run(background) })
 	group.Go(func() error {
 		work.Run(background, work.Of(in.app), c.EventRetention, time.Duration(c.KeepMedia), log)
@@ -213,6 +247,15 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	err = group.Wait()
 	log.InfoContext(background, "parley has stopped")
 	return err
+}
+
+// listen listens on the address of a flag.
+func listen(ctx context.Context, at address, flag string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", string(at))
+	if err != nil {
+		return nil, fmt.Errorf("%w; choose another address with %s, whose port 0 picks a free one", err, flag)
+	}
+	return l, nil
 }
 
 // lock prevents a second server on a SQLite database. Starting one is always a mistake:
