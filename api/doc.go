@@ -9,6 +9,7 @@
 //	query.go          query parameters and paths
 //	render.go         records to JSON
 //	contacts.go       contacts: reading requests, answering
+//	history.go        the history of a contact
 //	batch.go          POST /contacts/batch
 //	attributes.go     attributes
 //	members.go        members

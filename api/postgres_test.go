@@ -34,7 +34,7 @@ func TestPostgres(t *testing.T) {
 		TestOnePersonHoweverWritten, TestTwoPeople, TestForgottenHoweverWritten,
 		TestInboxOfMany,
 		TestLaw,
-		TestSearch,
+		TestHistory, TestSearch,
 		TestDeleteMedia, TestMedia, TestMediaNames, TestMediaRanges, TestMediaRefused,
 		TestNotes, TestNotesWithoutWrite, TestNotesStay,
 		TestPolicy,

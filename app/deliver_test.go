@@ -343,6 +343,7 @@ func TestDeliver_expired(t *testing.T) {
 	w.put(mailed("2@example.com"))
 	w.put(mailed("3@example.com"))
 	w.clock.advance(time.Hour)
+	w.indexed()
 	must(t, w.Feed.Forget(t.Context(), time.Minute))
 	w.receiver.plays(nil)
 	w.deliver(w.App)
@@ -594,6 +595,7 @@ func TestDeliver_gives_up(t *testing.T) {
 	tries, cursor := len(w.receiver.got()), w.state(webhook).Cursor
 	w.put(mailed("expires@example.com"))
 	w.clock.advance(2 * time.Hour)
+	w.indexed()
 	must(t, w.Feed.Forget(t.Context(), time.Hour))
 	w.put(mailed("stays@example.com"))
 	w.clock.advance(10 * time.Minute)

@@ -11,6 +11,7 @@ import (
 
 	"parley/app/search"
 	"parley/desk"
+	"parley/store"
 )
 
 // indexed indexes what has changed.
@@ -275,4 +276,79 @@ func TestSearch_filters(t *testing.T) {
 	if got := w.seeks("ada", 10, nobody); got != nil {
 		t.Errorf("of another owner: %q", got)
 	}
+}
+
+// historyIs compares the types of events in the history of a contact, the oldest first.
+func (w *world) historyIs(contact desk.ID, want ...desk.EventType) {
+	w.t.Helper()
+	events, next, err := w.Search.History(w.t.Context(), w.caller(), contact, "", desk.MaxLimit)
+	must(w.t, err)
+	var got []desk.EventType
+	for _, e := range slices.Backward(events) {
+		got = append(got, e.Type)
+	}
+	if !slices.Equal(got, want) || next != "" {
+		w.t.Errorf("the history is %s, want %s; more at %q", got, want, next)
+	}
+}
+
+// newestEvent returns the place of the newest event.
+func (w *world) newestEvent() desk.EventPlace {
+	page, err := w.store.Events(w.t.Context(), w.ws, store.EventQuery{From: store.FromNewest, Bare: true}, func(*desk.Settings) ([]desk.EventType, error) { return nil, nil })
+	must(w.t, err)
+	return page.Next
+}
+
+// TestHistory_upgrade: after an upgrade, search has read all events, and the history begins with
+// the oldest that is kept. Meanwhile the search goes on. Terms that are built anew lose no
+// history.
+func TestHistory_upgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const count = 700
+	var first, last *desk.Contact
+	for n := range count {
+		last = w.put(named(fmt.Sprintf("Person %03d", n)), identified("external_id", fmt.Sprint(n)))
+		if n == 0 {
+			first = last
+		}
+	}
+	w.put(named("Changed"), identified("external_id", "0"))
+	at := store.SearchPlace{Rules: desk.SearchRules, Event: w.newestEvent()}
+	done, err := w.store.IndexContacts(t.Context(), w.ws, store.SearchPlace{}, at, nil, nil)
+	if must(t, err); !done {
+		t.Fatal("not begun")
+	}
+	after := w.put(named("Later"), identified("external_id", "later"))
+	for range 2 { // the first step only measures the pace
+		_, err = w.Search.Step(t.Context())
+		must(t, err)
+	}
+	if got := w.seeks("later", 10); len(got) != 1 {
+		t.Errorf("before the history is level, the search finds %q", got)
+	}
+	w.historyIs(last.ID)
+	w.indexed()
+	w.historyIs(first.ID, desk.ContactCreated, desk.ContactUpdated)
+	w.historyIs(last.ID, desk.ContactCreated)
+	w.historyIs(after.ID, desk.ContactCreated)
+
+	w.put(named("Changed again"), identified("external_id", "later"))
+	places, err := w.store.SearchPlaces(t.Context(), []desk.ID{w.ws})
+	must(t, err)
+	old := places[w.ws]
+	old.Rules, old.Event = desk.SearchRules-1, desk.EventPlace{}
+	done, err = w.store.IndexContacts(t.Context(), w.ws, places[w.ws], old, nil, nil)
+	if must(t, err); !done {
+		t.Fatal("not set back")
+	}
+	w.put(named("Changed twice"), identified("external_id", "later"))
+	w.indexed()
+	w.historyIs(after.ID, desk.ContactCreated, desk.ContactUpdated, desk.ContactUpdated)
+	if got := w.seeks("twice", 10); len(got) != 1 {
+		t.Errorf("built anew, the search finds %q", got)
+	}
+	w.deleteContact(after.ID)
+	w.indexed()
+	w.historyIs(after.ID)
 }

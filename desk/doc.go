@@ -38,6 +38,7 @@
 //	media.go         files: kinds, names, which can be sent
 //	sniff.go         the type of a file, by its content
 //	reply.go         a free message: its rules, its part of a plan
+//	history.go       the history of a contact
 //	import.go        imports of files: limits, how far they are
 //	export.go        limits of exports
 //	search.go        which contacts a text finds: terms, the text's parts

@@ -20,7 +20,7 @@
 //	daily.go          messages counted by day
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
-//	search.go         the terms by which contacts are found
+//	search.go         the terms by which contacts are found, and their history
 //	pace.go           places within a provider's limits
 //	leases.go         which node runs a task
 //	clock.go          the database's clock, and its counter of hours

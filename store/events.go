@@ -36,7 +36,8 @@ type Events interface {
 	WebhookStates(ctx context.Context, ws desk.ID) (map[desk.ID]desk.WebhookState, error)
 
 	// DropEvents drops up to limit of the oldest events from the feed, as far as they have
-	// expired. It returns how many it dropped.
+	// expired, and as far as search and history have had them (SearchPlace.Had). It returns
+	// how many it dropped.
 	DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (int, error)
 }
 

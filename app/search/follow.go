@@ -231,48 +231,70 @@ func (a *Service) step(ctx context.Context, ws desk.ID, f *followed, place store
 		return nil
 	case place.Rules < desk.SearchRules: // all is built anew, from this moment on
 		f.pending = true
-		page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromNewest, Bare: true}, ofChanges)
+		page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromNewest, Bare: true}, ofFollowed)
 		if err != nil {
 			return err
 		}
-		return a.store(ctx, ws, f, place, store.SearchPlace{Rules: desk.SearchRules, Event: page.Next, Building: true}, nil)
+		to := store.SearchPlace{Rules: desk.SearchRules, Event: page.Next, Building: true, History: place.History}
+		return a.store(ctx, ws, f, place, to, nil, nil)
 	}
-	from := place.Event
-	if f.seen.Seq > from.Seq {
-		from = f.seen
+	from := place
+	if place.Event == place.History && f.seen.Seq > place.Event.Seq {
+		from.Event, from.History = f.seen, f.seen
 	}
-	f.behind = int64(float64(max(0, newest-from.Seq)) * f.share)
-	if f.pending = place.Building || from.Seq != newest; !f.pending {
+	f.behind = int64(float64(max(0, newest-from.Event.Seq)) * f.share)
+	if f.pending = place.Building || from.Event.Seq != newest || from.History.Seq != newest; !f.pending {
 		return nil
 	}
-	page, err := a.Store.Events(ctx, ws, store.EventQuery{From: store.FromPlace, After: from, Limit: a.size(f), Bare: true}, ofChanges)
+	// Mostly, search and history have read equally far, and read the same page. After an
+	// upgrade, the history is behind: it begins with the oldest event that is kept.
+	kept, err := a.read(ctx, ws, from.History, a.size(f))
+	if err == nil && kept.Expired != "" {
+		kept, err = a.read(ctx, ws, desk.EventPlace{}, a.size(f))
+	}
+	if err != nil {
+		return err
+	}
+	page, apart := kept, from.Event.Seq < kept.Start.Seq || from.Event.Seq > kept.Next.Seq
+	if apart {
+		page, err = a.read(ctx, ws, from.Event, a.size(f))
+	}
 	switch {
 	case err != nil:
 		return err
-	case page.Expired != "" && from != place.Event: // the database was restored
+	case page.Expired != "" && from != place: // the database was restored
 		f.seen = desk.EventPlace{}
 		return nil
 	case page.Expired != "": // what has changed is not known any more
-		return a.store(ctx, ws, f, place, store.SearchPlace{}, nil)
+		return a.store(ctx, ws, f, place, store.SearchPlace{History: place.History}, nil, nil)
 	}
-	if span := page.Next.Seq - from.Seq; span > 0 {
+	if span := page.Next.Seq - page.Start.Seq; span > 0 {
 		f.share = float64(len(page.Events)) / float64(span)
 	}
-	f.pending = page.More
+	f.pending = page.More || kept.More
 	if f.behind = 0; page.More {
 		f.behind = int64(float64(newest-page.Next.Seq) * f.share)
 	}
-	to, ids := place, contactsOf(page.Events)
-	to.Event = page.Next
+	to, ids, events := place, contactsOf(page.Events, from.Event), historyOf(kept.Events)
+	to.Event, to.History = page.Next, kept.Next
 	if place.Building {
 		if ids, err = a.build(ctx, ws, f, &to, ids); err != nil {
 			return err
 		}
-	} else if len(ids) == 0 && page.Next.Seq-place.Event.Seq < far && time.Since(f.storedAt) < longUnstored {
+	} else if len(ids) == 0 && len(events) == 0 && !apart && from.Event == from.History && page.Next.Seq-place.Event.Seq < far && time.Since(f.storedAt) < longUnstored {
 		f.seen = page.Next
 		return nil
 	}
-	return a.store(ctx, ws, f, place, to, ids)
+	return a.store(ctx, ws, f, place, to, ids, events)
+}
+
+// read reads changes of contacts after a place (zero: the oldest that are kept).
+func (a *Service) read(ctx context.Context, ws desk.ID, after desk.EventPlace, limit int) (*store.EventPage, error) {
+	q := store.EventQuery{From: store.FromPlace, After: after, Limit: limit, Bare: true}
+	if after.Seq == 0 {
+		q.From = store.FromOldest
+	}
+	return a.Store.Events(ctx, ws, q, ofFollowed)
 }
 
 // build adds the next contacts of a workspace whose terms are built.
@@ -297,10 +319,11 @@ func (a *Service) build(ctx context.Context, ws desk.ID, f *followed, to *store.
 	return ids, nil
 }
 
-// store stores the terms of contacts, unless another process indexes the workspace.
-func (a *Service) store(ctx context.Context, ws desk.ID, f *followed, from, to store.SearchPlace, ids []desk.ID) error {
+// store stores the terms of contacts and their history, unless another process indexes the
+// workspace.
+func (a *Service) store(ctx context.Context, ws desk.ID, f *followed, from, to store.SearchPlace, ids []desk.ID, history []desk.FeedEvent) error {
 	began := time.Now()
-	done, err := a.Store.IndexContacts(ctx, ws, from, to, ids)
+	done, err := a.Store.IndexContacts(ctx, ws, from, to, ids, history)
 	switch took := time.Since(began); {
 	case err != nil:
 		f.group = max(leastGroup, f.group/2)
@@ -317,16 +340,30 @@ func (a *Service) store(ctx context.Context, ws desk.ID, f *followed, from, to s
 	return err
 }
 
-func ofChanges(*desk.Settings) ([]desk.EventType, error) { return changes, nil }
+// followedTypes are the events that the follower reads.
+var followedTypes = append([]desk.EventType{desk.ContactDeleted}, desk.HistoryTypes...)
 
-// contactsOf returns the contacts of events, each once.
-func contactsOf(events []desk.FeedEvent) (ids []desk.ID) {
+func ofFollowed(*desk.Settings) ([]desk.EventType, error) { return followedTypes, nil }
+
+// contactsOf returns the contacts whose terms may have changed after a place, each once.
+func contactsOf(events []desk.FeedEvent, after desk.EventPlace) (ids []desk.ID) {
 	known := map[desk.ID]bool{}
 	for i := range events {
-		if _, contact := events[i].Of(); !known[contact] {
+		e := &events[i]
+		if _, contact := e.Of(); e.Place.Seq > after.Seq && slices.Contains(changes, e.Type) && !known[contact] {
 			known[contact] = true
 			ids = append(ids, contact)
 		}
 	}
 	return ids
+}
+
+// historyOf returns the events that the history keeps.
+func historyOf(events []desk.FeedEvent) (list []desk.FeedEvent) {
+	for i := range events {
+		if slices.Contains(desk.HistoryTypes, events[i].Type) {
+			list = append(list, events[i])
+		}
+	}
+	return list
 }

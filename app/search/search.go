@@ -1,8 +1,10 @@
-// Package search finds contacts by a text, and keeps the terms by which they are found.
+// Package search finds contacts by a text. It keeps the terms by which they are found, and
+// their history.
 //
-//	search.go  the Service
-//	find.go    pages of what a text finds
-//	follow.go  keeping the terms: the follower of each workspace's changes
+//	search.go   the Service
+//	find.go     pages of what a text finds
+//	history.go  pages of a contact's history
+//	follow.go   keeping terms and history: the follower of each workspace's changes
 package search
 
 import (
@@ -38,7 +40,7 @@ type Service struct {
 // A followed is a workspace as its follower knows it.
 type followed struct {
 	pending  bool            // it has changes to index, or may have some
-	seen     desk.EventPlace // from the stored place up to here no contact has changed
+	seen     desk.EventPlace // from the stored place up to here no contact has changed; zero: the places of search and history differ
 	next     time.Time       // when to index its next group
 	behind   int64           // changes that are not indexed, about
 	share    float64         // of the events that are changes of contacts, as last read

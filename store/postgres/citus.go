@@ -48,6 +48,8 @@ var placements = map[string]placement{
 	"event_counters":     byWorkspace,
 	"event_floors":       byWorkspace,
 	"events":             byWorkspace,
+	"history":            byWorkspace,
+	"history_places":     byWorkspace,
 	"imports":            byWorkspace,
 	"inbound_items":      byWorkspace,
 	"key_uses":           byWorkspace,

@@ -433,8 +433,10 @@ const (
 	lockContacts = `SELECT 1 FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 	(SELECT 1` + contactByID + forUpdate + `) c`
 
-	// dropTerms deletes the terms by which a search finds contacts.
-	dropTerms = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
+	// What is made from the events of contacts: the terms by which a search finds them, and
+	// their history.
+	dropTerms   = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
+	dropHistory = `DELETE FROM history WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`
 
 	releaseClaims = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id) CROSS JOIN LATERAL
 	(SELECT ctid AS place FROM claims
@@ -484,6 +486,7 @@ func flushBook(t *tx, book *desk.Book) error {
 		eraseStatuses(t.pipe, t.ws, deleted)
 		eraseResponses(t.pipe, t.ws, gone.ids)
 		t.put(dropTerms, uuid(t.ws), gone.ids)
+		t.put(dropHistory, uuid(t.ws), gone.ids)
 	}
 	if len(updated.ids) > 0 {
 		t.put(form(t.citus, updateContacts, updateContactsOnCitus), updated.args(t.ws)...)

@@ -19,7 +19,8 @@
 //	inbound.go        inbound items, early statuses, opt-outs
 //	erased.go         messages of deleted people, by hashes
 //	callbacks.go      bodies of callbacks, and the people they name
-//	events.go         events: storing them, their log, dropping them
+//	events.go         events: storing them, their log
+//	expiry.go         dropping events from the feed
 //	feed.go           pages of the feed, with the records of their events
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
@@ -29,6 +30,7 @@
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found
+//	history.go        the history of contacts
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states
 //	deliveries.go     deliveries of events to webhooks, leases that are extended

@@ -143,26 +143,3 @@ func (s *Store) NewestEvents(ctx context.Context, since store.Mark) (newest map[
 	})
 	return newest, mark, err
 }
-
-// DropEvents drops the oldest events from the feed, up to limit.
-func (s *Store) DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (n int, err error) {
-	err = s.write(ctx, ws, false, func(t *tx) error {
-		n = 0
-		if err := t.open("begin"); err != nil {
-			return err
-		}
-		oldest, err := all(t.pipe, "oldest events", readEvent, `SELECT seq, `+eventColumns+` FROM events WHERE workspace_id = $1 ORDER BY seq LIMIT $2 FOR UPDATE`, uuid(ws), limit)
-		if err != nil {
-			return err
-		}
-		if n = expired.Count(oldest); n == 0 {
-			return nil
-		}
-		place := oldest[n-1].Place
-		t.put(`DELETE FROM events WHERE workspace_id = $1 AND seq <= $2`, uuid(ws), place.Seq)
-		t.put(`INSERT INTO event_floors (workspace_id, seq, tag) VALUES ($1, $2, $3)
-			ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE event_floors.seq < excluded.seq`, uuid(ws), place.Seq, place.Tag)
-		return nil
-	})
-	return n, err
-}

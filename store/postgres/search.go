@@ -14,6 +14,7 @@ import (
 const (
 	searchPlaceColumns = `rules, seq, tag, built`
 	searchPlacesQuery  = `SELECT workspace_id, ` + searchPlaceColumns + ` FROM search_places WHERE workspace_id = ANY ($1) AND rules > 0`
+	searchPlaceQuery   = `SELECT ` + searchPlaceColumns + ` FROM search_places WHERE workspace_id = $1`
 	newSearchPlace     = `INSERT INTO search_places (workspace_id, rules, seq, tag) VALUES ($1, 0, 0, 0) ON CONFLICT DO NOTHING`
 	// Of several processes, one indexes the contacts of a workspace at a time.
 	lockSearchPlace = `SELECT ` + searchPlaceColumns + ` FROM search_places WHERE workspace_id = $1 FOR UPDATE SKIP LOCKED`
@@ -67,6 +68,15 @@ func (s *Store) SearchPlaces(ctx context.Context, of []desk.ID) (places map[desk
 			places[ws] = place
 			return err
 		}, searchPlacesQuery, uuids(of))
+		p.each(func(row pgx.Row) (err error) {
+			var ws desk.ID
+			var at desk.EventPlace
+			err = row.Scan(into(&ws), &at.Seq, &at.Tag)
+			place := places[ws]
+			place.History = at
+			places[ws] = place
+			return err
+		}, historyPlacesQuery, uuids(of))
 		return p.send("places of the search")
 	})
 	return places, err
@@ -83,13 +93,13 @@ func (s *Store) ContactIDs(ctx context.Context, ws, after desk.ID, limit int) (l
 	return list, err
 }
 
-// IndexContacts stores the terms of contacts, and moves the place of the search. It takes
-// three round trips.
-func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID) (done bool, err error) {
+// IndexContacts stores the terms and the history of contacts, and moves the place of the
+// search. It takes three round trips.
+func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID, history []desk.FeedEvent) (done bool, err error) {
 	err = s.write(ctx, ws, false, func(t *tx) error {
 		done = false
 		free, place := false, store.SearchPlace{}
-		if from == (store.SearchPlace{}) {
+		if from.Rules == 0 {
 			t.put(newSearchPlace, uuid(ws))
 		}
 		t.each(func(row pgx.Row) (err error) {
@@ -97,13 +107,17 @@ func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.Se
 			place, err = readSearchPlace(row)
 			return err
 		}, lockSearchPlace, uuid(ws))
+		t.readHistoryPlace(ws, &place)
 		if err := t.open("place of the search"); err != nil || !free || place != from {
 			return err
 		}
-		if len(contacts) > 0 {
-			if err := indexContacts(t, contacts); err != nil {
-				return err
-			}
+		kept := t.hasHistory(history, contacts)
+		if err := indexContacts(t, contacts); err != nil {
+			return err
+		}
+		putHistory(t, history, kept)
+		if to.History != from.History {
+			t.put(moveHistoryPlace, uuid(ws), to.History.Seq, to.History.Tag)
 		}
 		if from.Building {
 			t.put(dropUnnamed, uuid(t.ws), uuid(from.Built), uuid(to.BuiltUpTo()), uuids(contacts))
@@ -116,7 +130,11 @@ func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.Se
 	return done && err == nil, err
 }
 
+// indexContacts stores the terms of contacts. It also sends what is queued.
 func indexContacts(t *tx, ids []desk.ID) error {
+	if len(ids) == 0 {
+		return t.send("contacts to index")
+	}
 	terms, held := map[desk.ID][]string{}, map[desk.ID][]string{}
 	t.each(func(row pgx.Row) error {
 		var c desk.Contact

@@ -165,6 +165,7 @@ var acrossWorkspaces = map[string]string{
 	"SELECT count(*) FROM webhooks h":                     "metrics",
 	"SELECT coalesce(sum(bytes), 0)::bigint FROM media_u": "metrics",
 	"SELECT c.id, c.enabled, c.status":                    "metrics",
+	"SELECT workspace_id, seq, tag FROM history_places":   "the same, for the history",
 	"INSERT INTO leases (workspace_id, task, until, hold": "the leases of the workspaces in one shard",
 	"UPDATE leases l SET until":                           "the same",
 }

@@ -345,8 +345,12 @@ func takeClaims(c conn, ws desk.ID, holder *desk.Contact, claims []desk.Claim) e
 	return nil
 }
 
-// dropTermsQuery deletes the terms by which a search finds a contact.
-const dropTermsQuery = `DELETE FROM search_terms WHERE workspace_id = ? AND contact_id = ?`
+// What is made from the events of a contact: the terms by which a search finds it, and its
+// history.
+const (
+	dropTermsQuery   = `DELETE FROM search_terms WHERE workspace_id = ? AND contact_id = ?`
+	dropHistoryQuery = `DELETE FROM history WHERE workspace_id = ? AND contact_id = ?`
+)
 
 func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 	now := e.Now
@@ -370,8 +374,10 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 		if err := eraseResponses(c, ws, e.Stored.ID); err != nil {
 			return err
 		}
-		if err := c.stmt(dropTermsQuery).id(ws).id(e.Stored.ID).run(); err != nil {
-			return err
+		for _, query := range []string{dropTermsQuery, dropHistoryQuery} {
+			if err := c.stmt(query).id(ws).id(e.Stored.ID).run(); err != nil {
+				return err
+			}
 		}
 		return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(e.Stored.ID).run()
 	}

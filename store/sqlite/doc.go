@@ -21,6 +21,7 @@
 //	erased.go         messages of deleted people, by hashes
 //	callbacks.go      bodies of callbacks, and the people they name
 //	events.go         events, and the pages of their feed
+//	expiry.go         dropping events from the feed
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
 //	policies.go       reply policies
@@ -29,6 +30,7 @@
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found
+//	history.go        the history of contacts
 //	access.go         sessions, sign-in links, passwords
 //	webhooks.go       webhooks and their states
 //	deliveries.go     deliveries of events to webhooks, leases that are extended

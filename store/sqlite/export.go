@@ -63,6 +63,8 @@ func Tables() []Table {
 		table("media_refs", "workspace_id media_id channel_id", "ref at"),
 		table("daily", "workspace_id day kind key", "label n"),
 		table("daily_places", "workspace_id", "seq tag"),
+		table("history", "workspace_id contact_id seq", "tag at kind actor_kind actor_id changed"),
+		table("history_places", "workspace_id", "seq tag"),
 		table("imports", "workspace_id id", "key started_at ended_at read created updated unchanged rejected error_bytes"),
 		table("webhook_states", "workspace_id webhook_id", "seq tag failing_since failures probes held_until"),
 		table("deliveries", "workspace_id webhook_id id", "seq tag type contact_id status created_at due_at tried_at steps settled_at attempts"),

@@ -12,6 +12,7 @@ import (
 
 const (
 	searchPlaceQuery    = `SELECT rules, seq, tag, built IS NOT NULL, built FROM search_places WHERE workspace_id = ?`
+	historyPlaceQuery   = `SELECT seq, tag FROM history_places WHERE workspace_id = ?`
 	putSearchPlaceQuery = `INSERT OR REPLACE INTO search_places (workspace_id, rules, seq, tag, built) VALUES (?, ?, ?, ?, ?)`
 	contactIDsQuery     = `SELECT id FROM contacts WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT +?`
 	termsOfQuery        = `SELECT term FROM search_terms WHERE workspace_id = ? AND contact_id = ? ORDER BY term`
@@ -32,12 +33,19 @@ const (
 		WHERE c.workspace_id = ? AND c.id < ? ORDER BY c.id DESC LIMIT +?`
 )
 
-func searchPlace(c conn, ws desk.ID) (store.SearchPlace, error) {
-	return one("place of the search", c.stmt(searchPlaceQuery).id(ws), func(s *stmt) store.SearchPlace {
+func searchPlace(c conn, ws desk.ID) (place store.SearchPlace, err error) {
+	place, err = one("place of the search", c.stmt(searchPlaceQuery).id(ws), func(s *stmt) store.SearchPlace {
 		return store.SearchPlace{
 			Rules: int(s.readInt()), Event: desk.EventPlace{Seq: s.readInt(), Tag: s.readInt()}, Building: s.readInt() != 0, Built: s.readID(),
 		}
 	})
+	if err != nil {
+		return place, err
+	}
+	place.History, err = one("place of the history", c.stmt(historyPlaceQuery).id(ws), func(s *stmt) desk.EventPlace {
+		return desk.EventPlace{Seq: s.readInt(), Tag: s.readInt()}
+	})
+	return place, err
 }
 
 // SearchPlaces returns how far the contacts of each workspace are indexed.
@@ -67,8 +75,9 @@ func (s *Store) ContactIDs(ctx context.Context, ws, after desk.ID, limit int) (l
 	return list, err
 }
 
-// IndexContacts stores the terms of contacts, and moves the place of the search.
-func (s *Store) IndexContacts(_ context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID) (done bool, err error) {
+// IndexContacts stores the terms and the history of contacts, and moves the place of the
+// search.
+func (s *Store) IndexContacts(_ context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID, history []desk.FeedEvent) (done bool, err error) {
 	err = s.write(func(c conn) error {
 		done = false
 		settings, err := s.toWrite(c, ws)
@@ -86,6 +95,14 @@ func (s *Store) IndexContacts(_ context.Context, ws desk.ID, from, to store.Sear
 		if from.Building {
 			if err := dropUnnamed(c, ws, from.Built, to.BuiltUpTo(), contacts); err != nil {
 				return failed("drop terms", err)
+			}
+		}
+		if err := putHistory(c, ws, history); err != nil {
+			return failed("history", err)
+		}
+		if to.History != from.History {
+			if err := c.stmt(putHistoryPlaceQuery).id(ws).int(to.History.Seq).int(to.History.Tag).run(); err != nil {
+				return failed("place of the history", err)
 			}
 		}
 		built := c.stmt(putSearchPlaceQuery).id(ws).int(int64(to.Rules)).int(to.Event.Seq).int(to.Event.Tag)

@@ -182,6 +182,7 @@ func deliveriesHeld(t *testing.T, s store.Store) {
 		}
 		return nil
 	})
+	followAll(t, s, ws)
 	for more := 1; more > 0; {
 		more, err = s.DropEvents(t.Context(), ws, desk.Expired{Before: now() + 60_000, Now: now() + 60_000}, 100)
 		must(t, err)

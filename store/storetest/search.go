@@ -36,7 +36,7 @@ func index(t *testing.T, s store.Store, ws desk.ID, contacts ...*desk.Contact) {
 		ids = append(ids, c.ID)
 	}
 	from := placeOf(t, s, ws)
-	done, err := s.IndexContacts(t.Context(), ws, from, store.SearchPlace{Rules: desk.SearchRules, Event: from.Event}, ids)
+	done, err := s.IndexContacts(t.Context(), ws, from, store.SearchPlace{Rules: desk.SearchRules, Event: from.Event}, ids, nil)
 	if must(t, err); !done {
 		t.Fatal("nothing was indexed")
 	}
@@ -71,19 +71,19 @@ func searchTerms(t *testing.T, s store.Store) {
 	ada, bob := put(t, s, ws, called("Ada Lovelace", 1)), put(t, s, ws, called("Bob Ross", 2))
 	equal(t, "the place at first", placeOf(t, s, ws), store.SearchPlace{})
 	begun := store.SearchPlace{Rules: desk.SearchRules, Event: desk.EventPlace{Seq: 1, Tag: 2}, Building: true}
-	done, err := s.IndexContacts(t.Context(), ws, store.SearchPlace{}, begun, nil)
+	done, err := s.IndexContacts(t.Context(), ws, store.SearchPlace{}, begun, nil, nil)
 	must(t, err)
 	equal(t, "begun", []any{done, placeOf(t, s, ws)}, []any{true, begun})
 	next := begun
 	next.Built = ada.ID
-	done, err = s.IndexContacts(t.Context(), ws, begun, next, []desk.ID{ada.ID, newID()})
+	done, err = s.IndexContacts(t.Context(), ws, begun, next, []desk.ID{ada.ID, newID()}, nil)
 	must(t, err)
 	equal(t, "one is indexed", []any{done, placeOf(t, s, ws), len(foundBy(t, s, ws, 10, "A"))}, []any{true, next, 2})
-	done, err = s.IndexContacts(t.Context(), ws, begun, next, []desk.ID{bob.ID}) // another process has moved the place
+	done, err = s.IndexContacts(t.Context(), ws, begun, next, []desk.ID{bob.ID}, nil) // another process has moved the place
 	must(t, err)
 	equal(t, "from another place", []any{done, len(foundBy(t, s, ws, 10, "A"))}, []any{false, 2})
 	built := store.SearchPlace{Rules: desk.SearchRules, Event: next.Event}
-	done, err = s.IndexContacts(t.Context(), ws, next, built, []desk.ID{bob.ID})
+	done, err = s.IndexContacts(t.Context(), ws, next, built, []desk.ID{bob.ID}, nil)
 	must(t, err)
 	equal(t, "built", []any{done, placeOf(t, s, ws), placeOf(t, s, other)}, []any{true, built, store.SearchPlace{}})
 
@@ -113,13 +113,13 @@ func searchTerms(t *testing.T, s store.Store) {
 	again := store.SearchPlace{Rules: desk.SearchRules, Event: next.Event, Building: true}
 	for _, to := range []store.SearchPlace{again, built} {
 		from := placeOf(t, s, ws)
-		done, err = s.IndexContacts(t.Context(), ws, from, to, []desk.ID{bob.ID})
+		done, err = s.IndexContacts(t.Context(), ws, from, to, []desk.ID{bob.ID}, nil)
 		if must(t, err); !done {
 			t.Error("not built anew")
 		}
 	}
 	equal(t, "built anew without one", terms("A"), []string{"Abob", "Aross"})
-	_, err = s.IndexContacts(t.Context(), newID(), store.SearchPlace{}, begun, nil)
+	_, err = s.IndexContacts(t.Context(), newID(), store.SearchPlace{}, begun, nil, nil)
 	wantType(t, err, desk.NotFound)
 }
 
@@ -181,7 +181,7 @@ func searchBehind(t *testing.T, s store.Store) {
 	}
 	move := func(to store.SearchPlace) {
 		t.Helper()
-		done, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), to, nil)
+		done, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), to, nil, nil)
 		if must(t, err); !done {
 			t.Error("not moved")
 		}
@@ -239,7 +239,8 @@ func contactsByID(t *testing.T, s store.Store) {
 	equal(t, "contacts", ids(list), ids(all))
 }
 
-// indexBesideDeletions: whichever of the two is first, a deleted contact has no terms.
+// indexBesideDeletions: whichever of the two is first, a deleted contact has no terms and no
+// history.
 func indexBesideDeletions(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	index(t, s, ws)
@@ -250,11 +251,11 @@ func indexBesideDeletions(t *testing.T, s store.Store) {
 	var both sync.WaitGroup
 	both.Go(func() {
 		for from := 0; from < len(all); {
-			place, ids := placeOf(t, s, ws), []desk.ID(nil)
-			for _, c := range all[from : from+4] {
-				ids = append(ids, c.ID)
+			place, ids, events := placeOf(t, s, ws), []desk.ID(nil), []desk.FeedEvent(nil)
+			for i, c := range all[from : from+4] {
+				ids, events = append(ids, c.ID), append(events, changeOf(c.ID, int64(from+i), desk.ContactCreated))
 			}
-			done, err := s.IndexContacts(t.Context(), ws, place, place, ids)
+			done, err := s.IndexContacts(t.Context(), ws, place, place, ids, events)
 			if err != nil {
 				t.Error(err)
 				return
@@ -275,4 +276,130 @@ func indexBesideDeletions(t *testing.T, s store.Store) {
 	if pairs := foundBy(t, s, ws, 100, "A", "B"); len(pairs) > 0 {
 		t.Errorf("%d terms of deleted contacts", len(pairs))
 	}
+	for _, c := range all {
+		if list := historyOf(t, s, ws, 10, c.ID); len(list) > 0 {
+			t.Errorf("%d events of a deleted contact", len(list))
+		}
+	}
+}
+
+// changeOf returns an event of a contact.
+func changeOf(contact desk.ID, seq int64, kind desk.EventType, changed ...string) desk.FeedEvent {
+	e := desk.Event{Type: kind, Subject: contact, At: desk.Time(1000 + seq), Actor: desk.Actor{Kind: desk.ByKey, ID: desk.ID{9}}, Changed: changed}
+	return e.Placed(seq)
+}
+
+// remember adds events to the history, without a change of what is indexed.
+func remember(t *testing.T, s store.Store, ws desk.ID, events ...desk.FeedEvent) {
+	t.Helper()
+	from := placeOf(t, s, ws)
+	to := from
+	to.Rules, to.History = desk.SearchRules, events[len(events)-1].Place
+	done, err := s.IndexContacts(t.Context(), ws, from, to, nil, events)
+	if must(t, err); !done || placeOf(t, s, ws) != to {
+		t.Fatalf("done: %v, the place is %+v, want %+v", done, placeOf(t, s, ws), to)
+	}
+}
+
+// historyOf returns the history of contacts, read in pages.
+func historyOf(t *testing.T, s store.Store, ws desk.ID, page int, contacts ...desk.ID) (list []desk.FeedEvent) {
+	t.Helper()
+	for before := int64(0); ; {
+		part, err := s.History(t.Context(), ws, contacts, before, page)
+		if must(t, err); len(part) > page {
+			t.Fatalf("%d of %d events", len(part), page)
+		}
+		list = append(list, part...)
+		if len(part) < page {
+			return list
+		}
+		before = part[page-1].Place.Seq
+	}
+}
+
+// followAll moves the places of search and history to the newest event, so that all events may
+// expire.
+func followAll(t *testing.T, s store.Store, ws desk.ID) {
+	t.Helper()
+	newest := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
+	done, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), store.SearchPlace{Rules: desk.SearchRules, Event: newest, History: newest}, nil, nil)
+	if must(t, err); !done {
+		t.Fatal("the places were not moved")
+	}
+}
+
+// history: a contact's creation and its newest changes stay, with all that their events say.
+// Nothing is kept of a contact that does not exist.
+func history(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	ada, bob, gone := put(t, s, ws, called("Ada", 1)), put(t, s, ws, called("Bob", 2)), newID()
+	var all []desk.FeedEvent
+	all = append(all, changeOf(ada.ID, 10, desk.ContactCreated), changeOf(bob.ID, 11, desk.ContactCreated), changeOf(gone, 12, desk.ContactCreated))
+	for seq := int64(13); seq < 300; seq++ {
+		all = append(all, changeOf(ada.ID, seq, desk.ContactUpdated, "attributes.plan", fmt.Sprint("field", seq)))
+	}
+	all = append(all, changeOf(bob.ID, 300, desk.ContactOptedOut), changeOf(gone, 301, desk.ContactUpdated, "name"))
+	for part := range slices.Chunk(all, 100) {
+		remember(t, s, ws, part...)
+	}
+	newest := func(list ...desk.FeedEvent) []desk.FeedEvent { slices.Reverse(list); return list }
+	ofAda := newest(append([]desk.FeedEvent{all[0]}, all[len(all)-2-desk.MaxHistory:len(all)-2]...)...)
+	equal(t, "Ada's", historyOf(t, s, ws, 500, ada.ID), ofAda)
+	equal(t, "Ada's in pages", historyOf(t, s, ws, 7, ada.ID), ofAda)
+	equal(t, "Bob's", historyOf(t, s, ws, 10, bob.ID), newest(all[1], all[len(all)-2]))
+	equal(t, "of both, in pages", historyOf(t, s, ws, 9, bob.ID, ada.ID, gone), slices.Concat([]desk.FeedEvent{all[len(all)-2]}, ofAda[:desk.MaxHistory], []desk.FeedEvent{all[1], all[0]}))
+	equal(t, "of nobody", len(historyOf(t, s, ws, 10, gone))+len(historyOf(t, s, ws, 10)), 0)
+	equal(t, "in another workspace", len(historyOf(t, s, other, 10, ada.ID)), 0)
+
+	remember(t, s, ws, changeOf(bob.ID, 300, desk.ContactOptedOut)) // the place was set back by a restore
+	equal(t, "Bob's again", len(historyOf(t, s, ws, 10, bob.ID)), 2)
+	from := placeOf(t, s, ws)
+	from.History.Seq++
+	done, err := s.IndexContacts(t.Context(), ws, from, from, nil, []desk.FeedEvent{changeOf(bob.ID, 302, desk.ContactUpdated)})
+	must(t, err)
+	equal(t, "from another place", []any{done, len(historyOf(t, s, ws, 10, bob.ID))}, []any{false, 2})
+
+	put(t, s, ws, remove(ada.ID))
+	equal(t, "after the deletion", len(historyOf(t, s, ws, 10, ada.ID)), 0)
+	remember(t, s, ws, changeOf(ada.ID, 303, desk.ContactUpdated, "name"))
+	equal(t, "late events", len(historyOf(t, s, ws, 10, ada.ID)), 0)
+}
+
+// eventsStay: events of contacts leave the feed only after search and history have had them.
+func eventsStay(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	setting := func(key string) {
+		must(t, s.UpdateSettings(t.Context(), ws, func(*desk.Settings) (desk.Change, error) {
+			return desk.Change{Attribute: &desk.Attribute{Key: key, Label: "A", Type: desk.TextAttribute}, Events: []desk.Event{{Type: desk.AttributeCreated, Key: key, At: now()}}}, nil
+		}))
+	}
+	setting("a")
+	put(t, s, ws, called("Ada", 1))
+	setting("b")
+	put(t, s, ws, called("Bob", 2))
+	page, err := s.Events(t.Context(), ws, store.EventQuery{From: store.FromOldest, Limit: 10, Bare: true}, func(*desk.Settings) ([]desk.EventType, error) { return desk.EventTypes, nil })
+	if must(t, err); len(page.Events) != 4 {
+		t.Fatalf("%d events", len(page.Events))
+	}
+	dropped := func(what string, want int) {
+		t.Helper()
+		n, err := s.DropEvents(t.Context(), ws, desk.Expired{Before: now() + 60_000, Now: now() + 60_000}, 100)
+		must(t, err)
+		equal(t, what, n, want)
+	}
+	move := func(search, history desk.EventPlace) {
+		t.Helper()
+		done, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), store.SearchPlace{Rules: desk.SearchRules, Event: search, History: history}, nil, nil)
+		if must(t, err); !done {
+			t.Error("not moved")
+		}
+	}
+	dropped("before anybody has read", 1)
+	move(page.Events[3].Place, page.Events[0].Place)
+	dropped("the history has not read", 0)
+	move(page.Events[1].Place, page.Events[3].Place)
+	dropped("the search has read one", 2)
+	move(page.Events[3].Place, page.Events[3].Place)
+	dropped("both have read", 1)
 }

@@ -26,7 +26,7 @@
 //	snippets.go       saved replies
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
-//	search.go         the terms by which contacts are found
+//	search.go         the terms by which contacts are found, and their history
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
@@ -121,6 +121,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"imports/place_and_key":               importRuns,
 		"exports/contacts":                    exportedContacts,
 		"exports/opt_outs":                    countedOptOuts,
+		"history/creation_and_newest":         history,
+		"history/events_stay_until_then":      eventsStay,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
 		"search/behind":                       searchBehind,

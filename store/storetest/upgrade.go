@@ -129,6 +129,7 @@ func UpgradedEvents(t *testing.T, s store.Store) {
 	check()
 	put(t, s, ws, upsert("new@example.com", ""))
 	check(OldEvents + 1)
+	followAll(t, s, ws)
 	for left := OldEvents; left > 0; left -= 10 {
 		n, err := s.DropEvents(t.Context(), ws, desk.Expired{Before: 2, Now: now()}, 10)
 		must(t, err)

@@ -1,6 +1,8 @@
 package stored
 
 import (
+	"cmp"
+	"math"
 	"strings"
 
 	"parley/desk"
@@ -180,3 +182,15 @@ func ReadLog(r FeedReader, types []desk.EventType, before int64, limit int, scan
 	}
 	return events, 0, nil
 }
+
+// Before returns the number before which a list of events ends: 0 stands for the end of the
+// feed.
+func Before(seq int64) int64 {
+	if seq == 0 {
+		return math.MaxInt64
+	}
+	return seq
+}
+
+// NewestFirst compares events for a list that begins with the newest.
+func NewestFirst(a, b desk.FeedEvent) int { return cmp.Compare(b.Place.Seq, a.Place.Seq) }
