@@ -19,6 +19,7 @@ type contactPage struct {
 	Add       [2]*field // the kind and the value of a further address
 	Holders   []holderRow
 	Talks     []conversationLink
+	Timeline  timeline
 	Since     moment // since when the person has opted out
 	Known     moment // when the contact was created
 	Changed   moment
@@ -102,7 +103,8 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 		}
 		p.Talks = append(p.Talks, conversationLink{Href: "/inbox/" + v.ID.String(), Label: label, At: c.when(v.LastMessageAt)})
 	}
-	return p, nil
+	p.Timeline, err = c.timeline(contact.ID)
+	return p, err
 }
 
 // contactForm returns the form of a contact. For nil, it returns the form of a new

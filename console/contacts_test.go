@@ -232,6 +232,32 @@ func TestContact(t *testing.T) {
 	mei.get("/contacts/"+w.newID().String()).want(404, "Not here")
 }
 
+// TestContact_timeline: the page of a contact shows what was changed, by whom, and pages through
+// it.
+func TestContact_timeline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	w.attribute("plan", "Plan", desk.SelectAttribute, "free", "pro")
+	path, _ := w.person("34612345678", "Lucía Fernández", "")
+	page := mei.get(path).want(200, "Changes", "None yet.").body
+	mei.post(path, sent(t, page, "note", "Likes maps.", "attributes.plan", "pro")...).sends(path + "?done=saved")
+	w.writes("+34 612 34 56 78", "", "STOP")
+	w.indexed()
+	mei.get(path).want(200, "Plan, note", "Mei Tanaka", "Created", "the command line", "Opted out").lacks("Further back", "Newest").golden("contacts/timeline")
+	for i := range timelineRows {
+		w.person("34612345678", fmt.Sprint("Lucía ", i), "")
+	}
+	w.indexed()
+	next := regexp.MustCompile(`href="([^"]+\?after=[^"]+)">Further back`).FindStringSubmatch(mei.get(path).want(200).lacks("Created").body)
+	if next == nil {
+		t.Fatal("there is no way to the earlier changes")
+	}
+	mei.get(next[1]).want(200, "Created", "Newest").lacks("Further back")
+	mei.get(path+"?after=x").want(200, "Further back").lacks("Newest")
+	w.indexed()
+}
+
 // TestContact_both: two members change the same contact. The second member sees the changes
 // of the first, and chooses. A field that only one of them has changed keeps this change.
 func TestContact_both(t *testing.T) {

@@ -1,0 +1,50 @@
+package console
+
+import "parley/desk"
+
+// A timeline is a page of the changes of a contact, newest first.
+type timeline struct {
+	Rows        []eventRow
+	First, Next string
+}
+
+// timelineRows is how many changes a contact's page shows.
+const timelineRows = 10
+
+// timelineWords say what a change was, before the name of who made it. The fields of an update
+// stand before these words.
+var timelineWords = map[desk.EventType][2]string{
+	desk.ContactCreated:  {"Created", "by"},
+	desk.ContactUpdated:  {"Changed", "by"},
+	desk.ContactOptedOut: {"Opted out", "noted by"},
+	desk.ContactOptedIn:  {"Opted in", "noted by"},
+}
+
+// timeline returns the changes of a contact after the place that the page's address names.
+func (c *call) timeline(contact desk.ID) (t timeline, err error) {
+	page, after := "/contacts/"+contact.String(), c.query("after")
+	events, next, err := c.s.app.Search.History(c.r.Context(), c.p, contact, after, timelineRows)
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
+		after = ""
+		events, next, err = c.s.app.Search.History(c.r.Context(), c.p, contact, "", timelineRows)
+	}
+	if err != nil {
+		return t, err
+	}
+	for i := range events {
+		e := &events[i]
+		words := timelineWords[e.Type]
+		row := eventRow{Number: e.Place.Seq, Changed: words[0], What: words[1], Who: c.actorName(e.Actor), At: c.when(e.At)}
+		if len(e.Changed) > 0 {
+			row.Changed = capital(fieldWords(e.Changed))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if after != "" {
+		t.First = page
+	}
+	if next != "" {
+		t.Next = page + with("", "after", next)
+	}
+	return t, nil
+}
