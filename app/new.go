@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -85,10 +86,14 @@ func New(d Deps) *App {
 		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
 	})
 	a.Imports = imports.New(imports.Deps{
-		Store: a.store, Now: a.now, NewID: d.NewID, OptOut: a.importChoice, ReadContact: d.ReadContact,
+		Store: a.store, Feed: a.Feed, Now: a.now, NewID: d.NewID, Log: d.Log, OptOut: a.importChoice, ReadContact: d.ReadContact,
 		PutAttribute: func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error {
 			_, _, err := a.PutAttribute(ctx, p, in)
 			return err
+		},
+		Open: func(ctx context.Context, p desk.Principal, media desk.ID) (io.ReadCloser, error) {
+			_, content, err := a.Media.Open(ctx, p, media)
+			return content, err
 		},
 	})
 	a.Exports = exports.New(exports.Deps{Store: a.store, Hash: a.handleHash})

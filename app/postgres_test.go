@@ -35,7 +35,7 @@ func TestPostgres(t *testing.T) {
 		TestAdministration, TestMembersAsPrincipals,
 		TestWrite_with_a_key_changed_meanwhile, TestUnchangedIsNotWritten,
 		TestReply, TestReply_receipt, TestReply_refused, TestReply_changed, TestReply_fileDeleted, TestReply_fileOfAnother, TestReply_once, TestReply_refusedByProvider, TestReply_seen, TestReply_serverClock, TestReply_overtaken, TestReply_refusedAfterDeletion, TestReply_races,
-		TestImport_overtaken,
+		TestImport_overtaken, TestUpload, TestUpload_overtaken, TestUpload_killed, TestUpload_ends, TestUpload_forgotten,
 		TestExport_optOuts, TestExport_allowed,
 		TestHistory_upgrade, TestSearch, TestSearch_upgrade, TestSearch_sealed, TestSearch_model, TestSearch_filters,
 		TestSecrets_are_bound, TestSecrets_are_bound_to_where_they_go, TestSecrets_of_the_first_release, TestSecrets_are_not_shown, TestAddChannel, TestEditChannel_same, TestEditChannel_secrets, TestCheckChannel_signs_of_life, TestAddChannel_address,

@@ -43,7 +43,7 @@ func (a *App) ForgetAlone(ctx context.Context) error {
 }
 
 // Forget deletes expired attempts and their keys, early statuses of unknown messages,
-// hashes of deleted messages, bodies of old callbacks, unused uploads, expired sessions and sign-in links, old counts
+// hashes of deleted messages, bodies of old callbacks, old imports of the console, unused uploads, expired sessions and sign-in links, old counts
 // of messages, and expired places in the pace.
 func (a *App) Forget(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
@@ -83,6 +83,9 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 		return err
 	}
 	if err := a.Deliver.Forget(ctx, ws); err != nil {
+		return err
+	}
+	if err := a.Imports.Forget(ctx, ws); err != nil {
 		return err
 	}
 	if err := a.Media.Forget(ctx, ws); err != nil {

@@ -239,6 +239,9 @@ func leaveReports(t *testing.T, db *sql.DB) {
 		`INSERT INTO daily (workspace_id, day, kind, key, label, n) SELECT workspace_id, 50000, 'sent', hex(id), '', 1 FROM channels`,
 		`INSERT OR REPLACE INTO daily_places (workspace_id, seq, tag) SELECT id, 1000000, 1 FROM workspaces`,
 		`INSERT INTO imports (workspace_id, id, key, started_at, ended_at, read, created, updated, unchanged, rejected, error_bytes) SELECT id, id, randomblob(32), 1, 0, 5, 1, 1, 1, 2, 99 FROM workspaces`,
+		`INSERT INTO import_uploads (workspace_id, id, slot, media_id, member_id, name, size, total, options, state, problem, problem_at, created_at, queued_at, ended_at, run_id)
+			SELECT id, id, 1, id, id, 'people.csv 🎈', 9, 5, '{}', 'open', '', '', 1, 0, 0, id FROM workspaces`,
+		`INSERT INTO import_rejects (workspace_id, run_id, at, body) SELECT id, id, 0, randomblob(100000) FROM workspaces`,
 		`INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {

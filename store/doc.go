@@ -21,6 +21,7 @@
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found, and their history
+//	uploads.go        files that are imported in the console, and their rejected rows
 //	pace.go           places within a provider's limits
 //	leases.go         which node runs a task
 //	clock.go          the database's clock, and its counter of hours

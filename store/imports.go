@@ -11,7 +11,8 @@ type Imports interface {
 	// ImportOf returns the newest import of a workspace with this key, or nil.
 	ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (*desk.ImportRun, error)
 
-	// ForgetImports deletes the imports of a workspace that began before a moment.
+	// ForgetImports deletes the imports of a workspace that began before a moment, except
+	// those of uploads, which go with them.
 	ForgetImports(ctx context.Context, ws desk.ID, before desk.Time) error
 }
 

@@ -46,6 +46,7 @@ type Store interface {
 	Search
 	Imports
 	Exports
+	Uploads
 
 	// Ready tells whether the database can answer now and this process may write to it.
 	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).
@@ -78,6 +79,7 @@ type Tx interface {
 	MediaTx
 	PolicyTx
 	ImportTx
+	UploadTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings

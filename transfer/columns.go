@@ -151,8 +151,15 @@ func (m *mapper) columns(headers []string) ([]field, error) {
 		}
 	}
 	for i, header := range headers {
-		if fields[i] = (field{name: skipped}); i < len(m.chosen) && m.chosen[i] == NewAttribute {
-			m.made = append(m.made, i)
+		fields[i] = field{name: skipped}
+		if i < len(m.chosen) && m.chosen[i] == NewAttribute {
+			known = true
+			if key := attributeKey(header); m.madeBefore(key, header) {
+				fields[i] = field{attribute, key}
+				taken[fields[i]] = i
+			} else {
+				m.made = append(m.made, i)
+			}
 			continue
 		}
 		f, ok := m.choose(i, header)
@@ -182,6 +189,12 @@ func (m *mapper) columns(headers []string) ([]field, error) {
 		return nil, &ColumnError{Message: "no column is known", Flag: "say which is which with --map 'COLUMN=FIELD', where FIELD is one of " + strings.Join(fieldsOf(m.kind), ", ") + map[desk.ImportKind]string{desk.ImportContacts: ", identity.KIND, attributes.KEY"}[m.kind]}
 	}
 	return fields, nil
+}
+
+// madeBefore tells whether an attribute was made of a column, by this import or an earlier one.
+func (m *mapper) madeBefore(key, header string) bool {
+	a := m.attributes[key]
+	return a != nil && !a.Archived && a.Label == header
 }
 
 // twoOf is the error of two columns that are one field.

@@ -21,11 +21,12 @@ type Parts struct {
 	Daily   Daily
 	Media   Media
 	Search  Search
+	Imports Imports
 }
 
 // Of returns the parts of an App.
 func Of(a *app.App) Parts {
-	return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search}
+	return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search, a.Imports}
 }
 
 // An App has the steps of app.App.
@@ -101,6 +102,12 @@ type Search interface {
 	Run(ctx context.Context)
 }
 
+// Imports has the steps of package imports.
+type Imports interface {
+	// ImportUploads imports files that members have uploaded, until ctx ends.
+	ImportUploads(ctx context.Context)
+}
+
 // How often each step runs.
 const (
 	lookEvery   = 5 * time.Second
@@ -147,6 +154,7 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	all.Go(func() { a.SendAutoReplies(ctx) })
 	all.Go(func() { a.AssignWaiting(ctx) })
 	all.Go(func() { a.Search.Run(ctx) })
+	all.Go(func() { a.Imports.ImportUploads(ctx) })
 	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.Media.DropContents, nil) })
 	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.Feed.Look, nil) })
 	if keepEvents > 0 {

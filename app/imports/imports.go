@@ -3,19 +3,22 @@
 //
 //	imports.go  an import: its lease, its place, its transactions
 //	rows.go     rows as operations, in groups; the file of rejected rows
+//	uploads.go  files that members import in the console: choosing, starting, stopping
+//	work.go     the uploads that this process imports
 package imports
 
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
+	"sync"
 	"time"
 
+	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
 )
-
-// task is the name of the lease with which one import works in a workspace.
-const task = "import"
 
 // lookEvery is how often a waiting import asks for the lease.
 const lookEvery = 500 * time.Millisecond
@@ -23,28 +26,45 @@ const lookEvery = 500 * time.Millisecond
 // Deps are the parts of a Service. All are required.
 type Deps struct {
 	Store  store.Store
+	Feed   *feed.Service
 	Now    func() desk.Time
 	NewID  func() desk.ID
+	Log    *slog.Logger
 	OptOut func(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) // stores a choice
 
 	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error) // reads a body of POST /contacts
 	PutAttribute func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error
+
+	Open func(ctx context.Context, p desk.Principal, media desk.ID) (io.ReadCloser, error) // opens the file of an upload
 }
 
 // A Service imports files. Its methods are safe for concurrent use.
-type Service struct{ Deps }
+type Service struct {
+	Deps
+	due *feed.Due // uploads
+}
 
 // New builds a Service.
-func New(d Deps) *Service { return &Service{d} }
+func New(d Deps) *Service {
+	due := d.Feed.Due(func(ctx context.Context) (map[desk.ID]time.Duration, error) {
+		return d.Store.UploadsDue(ctx, desk.ImportLease)
+	})
+	return &Service{d, due}
+}
 
 // An Import is an import that this process does. It is used by one goroutine.
 type Import struct {
 	service *Service
 	p       desk.Principal
 	holder  desk.ID
+	mu      sync.Mutex
 	until   time.Time // the lease is extended before
 	Run     desk.ImportRun
 	Resumed bool // it goes on with an earlier run
+
+	upload *desk.Upload                                             // nil: a command imports
+	dry    bool                                                     // it is a check of the upload
+	moves  func(tx store.Tx, next *desk.ImportRun, last bool) error // of an upload: may end it
 }
 
 // A Row is a row of a file. Err is set if the row was refused before it was tried.
@@ -109,7 +129,9 @@ func (i *Import) Anew(ctx context.Context, key [32]byte) error {
 }
 
 func (a *Service) hold(ctx context.Context, i *Import) (bool, error) {
-	ref, before := store.LeaseRef{Workspace: i.p.Workspace(), Task: task}, time.Now()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	ref, before := store.LeaseRef{Workspace: i.p.Workspace(), Task: store.ImportTask}, time.Now()
 	held, err := a.Store.HoldLeases(ctx, []store.LeaseRef{ref}, i.holder, desk.Time(desk.ImportLease.Milliseconds()))
 	if _, ours := held[ref]; err != nil || !ours {
 		return false, err
@@ -120,7 +142,7 @@ func (a *Service) hold(ctx context.Context, i *Import) (bool, error) {
 
 // End gives the workspace back.
 func (i *Import) End(ctx context.Context) error {
-	return i.service.Store.EndLease(context.WithoutCancel(ctx), store.LeaseRef{Workspace: i.p.Workspace(), Task: task}, i.holder)
+	return i.service.Store.EndLease(context.WithoutCancel(ctx), store.LeaseRef{Workspace: i.p.Workspace(), Task: store.ImportTask}, i.holder)
 }
 
 // errMoved means that another process goes on with this import.
@@ -135,7 +157,7 @@ const together = 200
 // A member must still be an admin.
 func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes func(tx store.Tx, errs []error) (int64, error)) error {
 	a := i.service
-	if time.Now().After(i.until) {
+	if i.lapses() {
 		if held, err := a.hold(ctx, i); err != nil || !held {
 			if err == nil {
 				err = errMoved
@@ -144,6 +166,14 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		}
 	}
 	var next desk.ImportRun
+	tried := i.Run.ImportCounts
+	var refused []error
+	if i.dry {
+		var err error
+		if refused, err = a.Try(ctx, i.p, rows, &tried); err != nil {
+			return err
+		}
+	}
 	err := a.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error {
 		stored, err := tx.Import(i.Run.ID)
 		if err != nil {
@@ -156,19 +186,22 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 			return err
 		}
 		next = i.Run
-		errs := make([]error, len(rows))
-		for from := 0; from < len(rows); from += together {
-			to := min(from+together, len(rows))
-			if err := i.storeSome(tx, rows[from:to], errs[from:to], &next.ImportCounts); err != nil {
-				return err
-			}
+		errs := refused
+		if i.dry {
+			next.ImportCounts = tried
+		} else if errs, err = i.storeAll(tx, rows, &next.ImportCounts); err != nil {
+			return err
 		}
-		next.Rows += int64(len(rows))
 		if next.ErrorBytes, err = errorBytes(tx, errs); err != nil {
 			return err
 		}
 		if last {
 			next.EndedAt = a.Now()
+		}
+		if i.moves != nil {
+			if err := i.moves(tx, &next, last); err != nil {
+				return err
+			}
 		}
 		return tx.PutImport(next)
 	})
@@ -176,6 +209,26 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		i.Run = next
 	}
 	return err
+}
+
+// lapses tells whether the lease must be extended now.
+func (i *Import) lapses() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return time.Now().After(i.until)
+}
+
+// storeAll stores a group.
+func (i *Import) storeAll(tx store.Tx, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
+	errs = make([]error, len(rows))
+	for from := 0; from < len(rows); from += together {
+		to := min(from+together, len(rows))
+		if err := i.storeSome(tx, rows[from:to], errs[from:to], n); err != nil {
+			return nil, err
+		}
+	}
+	n.Rows += int64(len(rows))
+	return errs, nil
 }
 
 // storeSome stores some rows of a group.

@@ -22,7 +22,7 @@ import (
 type Keep func(tx store.Tx, before int64, rows []byte) error
 
 // StoreFile stores the rows of a file after those that are stored, in groups. after is called
-// after each group.
+// after each group. It ends before the last row if the import has ended.
 func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, after func()) error {
 	err := groups(file, i.Run.Rows, func(rows []transfer.Row, last bool) error {
 		if err := ctx.Err(); err != nil {

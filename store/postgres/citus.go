@@ -50,6 +50,8 @@ var placements = map[string]placement{
 	"events":             byWorkspace,
 	"history":            byWorkspace,
 	"history_places":     byWorkspace,
+	"import_rejects":     byWorkspace,
+	"import_uploads":     byWorkspace,
 	"imports":            byWorkspace,
 	"inbound_items":      byWorkspace,
 	"key_uses":           byWorkspace,

@@ -16,7 +16,8 @@ const (
 	putImportQuery = `INSERT INTO imports (workspace_id, ` + importColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET ended_at = excluded.ended_at, read = excluded.read, created = excluded.created,
 		updated = excluded.updated, unchanged = excluded.unchanged, rejected = excluded.rejected, error_bytes = excluded.error_bytes`
-	forgetImportsQuery = `DELETE FROM imports WHERE workspace_id = $1 AND started_at < $2`
+	forgetImportsQuery = `DELETE FROM imports WHERE workspace_id = $1 AND started_at < $2
+		AND NOT EXISTS (SELECT 1 FROM import_uploads u WHERE u.workspace_id = $1 AND u.run_id = imports.id)`
 )
 
 func readImport(row pgx.Row) (*desk.ImportRun, error) {
@@ -36,7 +37,7 @@ func (s *Store) ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (run *de
 	return run, err
 }
 
-// ForgetImports deletes old imports of a workspace.
+// ForgetImports deletes old imports of a workspace, unless they are of uploads.
 func (s *Store) ForgetImports(ctx context.Context, ws desk.ID, before desk.Time) error {
 	_, err := s.exec(ctx, "forget imports", forgetImportsQuery, uuid(ws), int64(before))
 	return err

@@ -54,6 +54,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00033_search.sql":        "e2f72c688a7aa6a959c90eaa45693727858dfbf972b41b2f18e218e0f5f87e43",
 		"00034_imports.sql":       "b085c378a37c4b71eccf86ef15c46e7d4bca21606819d6e31a271b6f905c2585",
 		"00035_history.sql":       "b74b23b243f6fab34b67265159a017595d5449b33a34609b340848f3474e3548",
+		"00036_uploads.sql":       "e6bdab626a6322a77da3796783a8306f8feaeecc99221daa27ff9d6417da6712",
 	})
 }
 

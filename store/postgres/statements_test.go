@@ -149,6 +149,7 @@ func TestStatements(t *testing.T) {
 // each with the reason. Citus sends such a statement to every shard.
 var acrossWorkspaces = map[string]string{
 	"SELECT workspace_id, min(CASE WHEN due_at":           "a look for due work: inbound items every 5 seconds; files and automatic replies after news",
+	"SELECT u.workspace_id, max(CASE WHEN l.until":        "the same look for uploads to import",
 	"SELECT p.workspace_id, w.settings_version":           "the same look for conversations that wait for a member",
 	"SELECT a.workspace_id, a.id FROM attempts a":         "a look for sends whose process has died, every 5 seconds",
 	"SELECT h.workspace_id, h.id, l.task IS NOT NULL":     "a look for webhooks to deliver to, every 6 to 30 seconds",

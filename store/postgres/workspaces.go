@@ -51,6 +51,7 @@ func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name
 			`DELETE FROM media_jobs WHERE workspace_id = $1`,
 			`DELETE FROM policies WHERE workspace_id = $1`,
 			`DELETE FROM auto_replies WHERE workspace_id = $1`,
+			`DELETE FROM import_uploads WHERE workspace_id = $1`,
 			`DELETE FROM attempts a WHERE ` + unsettled + ` AND a.workspace_id = $1`,
 			`UPDATE workspaces SET deleted = true, settings_version = ` + nextVersion("settings_version", "id") + ` WHERE id = $1`,
 		} {

@@ -12,7 +12,8 @@ const (
 	// A workspace has few imports: they go after a week.
 	importOfQuery      = `SELECT ` + importColumns + ` FROM imports WHERE workspace_id = ? AND key = ? ORDER BY id DESC LIMIT 1`
 	putImportQuery     = `INSERT OR REPLACE INTO imports (workspace_id, ` + importColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	forgetImportsQuery = `DELETE FROM imports WHERE workspace_id = ? AND started_at < ?`
+	forgetImportsQuery = `DELETE FROM imports WHERE workspace_id = ?1 AND started_at < ?2
+		AND id NOT IN (SELECT run_id FROM import_uploads WHERE workspace_id = ?1)`
 )
 
 func readImport(s *stmt) *desk.ImportRun {
@@ -33,7 +34,7 @@ func (s *Store) ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (run *de
 	return run, err
 }
 
-// ForgetImports deletes old imports of a workspace.
+// ForgetImports deletes old imports of a workspace, unless they are of uploads.
 func (s *Store) ForgetImports(_ context.Context, ws desk.ID, before desk.Time) error {
 	return s.write(func(c conn) error {
 		return failed("forget imports", c.stmt(forgetImportsQuery).id(ws).time(before).run())

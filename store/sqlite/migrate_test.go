@@ -48,6 +48,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00031_search.sql":        "725193e1ecac84ce96b3a660dc8c7008987efd1f85c6d8e42f095f6f4b0b97b0",
 		"00032_imports.sql":       "e48da0cd993dc4cb16523629976a49e126e58ab367e2501391ff96191ef23c32",
 		"00033_history.sql":       "2ff2544223a1a8c7c10eeee44f2fbbbe2e226d59fb6cde777034affd056f56b6",
+		"00034_uploads.sql":       "eaff1bc28259694a36204cc874b39cedb8565a56bd1ad4c8608ede6e5d6c0eb9",
 	})
 }
 

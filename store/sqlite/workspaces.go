@@ -58,6 +58,7 @@ func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name s
 			`DELETE FROM media_jobs WHERE workspace_id = ?`,
 			`DELETE FROM policies WHERE workspace_id = ?`,
 			`DELETE FROM auto_replies WHERE workspace_id = ?`,
+			`DELETE FROM import_uploads WHERE workspace_id = ?`,
 			`DELETE FROM attempts AS a WHERE ` + unsettled + ` AND a.workspace_id = ?`,
 			`UPDATE workspaces SET deleted = 1, settings_version = settings_version + 1 WHERE id = ?`,
 		} {

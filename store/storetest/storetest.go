@@ -27,6 +27,7 @@
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found, and their history
+//	uploads.go        files that are imported in the console
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
@@ -123,6 +124,10 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"exports/opt_outs":                    countedOptOuts,
 		"history/creation_and_newest":         history,
 		"history/events_stay_until_then":      eventsStay,
+		"uploads/records":                     uploads,
+		"uploads/slots":                       uploadSlots,
+		"uploads/due":                         uploadsDue,
+		"uploads/old":                         oldUploads,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
 		"search/behind":                       searchBehind,
