@@ -8,6 +8,7 @@
 //	names.go          duplicate names in an object
 //	query.go          query parameters and paths
 //	render.go         records to JSON
+//	export.go         records as lines of an export
 //	contacts.go       contacts: reading requests, answering
 //	history.go        the history of a contact
 //	batch.go          POST /contacts/batch

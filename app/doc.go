@@ -10,6 +10,7 @@
 //	contacts.go       reads and writes of contacts
 //	writer.go         the contact writer: concurrent writes share one flush
 //	people.go         the people in providers' reports, and their contacts
+//	erase.go          deleted contacts that a restore has brought back
 //	attributes.go     attribute definitions
 //	members.go        the list of members
 //	channels.go       channels, for the command line

@@ -19,6 +19,7 @@ type Book struct {
 	ended    bool
 	changed  []*Entry
 	events   []Event
+	erasures []Erasure // usually nil
 }
 
 // An Entry is one contact of the Book: as it is stored, and as it is now.
@@ -76,6 +77,9 @@ func (b *Book) Changed() []*Entry { return b.changed }
 
 // Events lists the recorded events, in order.
 func (b *Book) Events() []Event { return b.events }
+
+// Erasures lists the deleted contacts, in order.
+func (b *Book) Erasures() []Erasure { return b.erasures }
 
 // Apply runs one operation for actor at now. If it refuses the operation, the Book does
 // not change. It checks in the contract's order (§2): the record, the owner, the
@@ -220,7 +224,9 @@ func (b *Book) delete(op *Op, actor Actor, now Time) (Outcome, error) {
 		return Outcome{}, b.conflict(op.Find, nil)
 	}
 	b.release(current)
-	b.put(b.entries[current.ID], nil, Event{Type: ContactDeleted, Subject: current.ID, Actor: actor, At: max(now, current.UpdatedAt)})
+	at := max(now, current.UpdatedAt)
+	b.put(b.entries[current.ID], nil, Event{Type: ContactDeleted, Subject: current.ID, Actor: actor, At: at})
+	b.erasures = append(b.erasures, Erasure{current.ID, at})
 	return Outcome{StatusDeleted, current.ID, current}, nil
 }
 

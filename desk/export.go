@@ -4,3 +4,10 @@ import "time"
 
 // ExportStill is how long an export waits for a reader that takes nothing (contract-data §4).
 const ExportStill = 30 * time.Second
+
+// An Erasure says that a contact was deleted. It is kept for ever, so that the contact can be
+// deleted again after a restore.
+type Erasure struct {
+	ID ID
+	At Time
+}

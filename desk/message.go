@@ -46,7 +46,7 @@ type Message struct {
 	OptIn          *OptIn // of a template
 	Attempt        ID     // the attempt that sent the message; it is stored, but not read
 	Template       string // NAME/LANGUAGE; "" without a template, or for a message of an earlier release
-	ContactID      ID     // of its conversation; only a Tx fills it in
+	ContactID      ID     // of its conversation; only a Tx and an export fill it in
 	Kind           MessageKind
 	Author         Author // zero: inbound, or typed in the business's phone app
 	ReplyTo        ID     // the message that it quotes or reacts to; zero: none, or not known

@@ -11,6 +11,7 @@ type Note struct {
 	Text           string
 	Author         Author
 	CreatedAt      Time
+	ContactID      ID // of its conversation; only an export fills it in
 }
 
 // ParseNoteText returns the text of a note, trimmed: 1 to 4,000 characters.

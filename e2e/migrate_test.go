@@ -242,6 +242,7 @@ func leaveReports(t *testing.T, db *sql.DB) {
 		`INSERT INTO import_uploads (workspace_id, id, slot, media_id, member_id, name, size, total, options, state, problem, problem_at, created_at, queued_at, ended_at, run_id)
 			SELECT id, id, 1, id, id, 'people.csv 🎈', 9, 5, '{}', 'open', '', '', 1, 0, 0, id FROM workspaces`,
 		`INSERT INTO import_rejects (workspace_id, run_id, at, body) SELECT id, id, 0, randomblob(100000) FROM workspaces`,
+		`INSERT INTO erasures (workspace_id, id, at) SELECT id, id, 7 FROM workspaces`,
 		`INSERT INTO callback_people (workspace_id, value, received_at, id) SELECT workspace_id, '12025550199', 4900000000000, id FROM channels`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {

@@ -49,7 +49,7 @@ func TestScriptsPostgres(t *testing.T) {
 	t.Parallel()
 	pgtest.Database(t) // skips the test if there is no server
 	var files []string
-	for _, name := range []string{"attempt", "channel", "events", "key", "mcp", "member", "sandbox", "template", "webhook", "workspace"} {
+	for _, name := range []string{"attempt", "channel", "events", "export", "key", "mcp", "member", "sandbox", "template", "webhook", "workspace"} {
 		files = append(files, filepath.Join("testdata", name+".txtar"))
 	}
 	runScripts(t, files, pgtest.Database)

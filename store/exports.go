@@ -13,6 +13,32 @@ type Exports interface {
 	// ContactsAfter returns contacts whose ids are greater than after, in order.
 	ContactsAfter(ctx context.Context, ws, after desk.ID, limit int) (list []*desk.Contact, more bool, err error)
 
+	// ConversationsAfter returns conversations whose ids are greater than after, in order.
+	ConversationsAfter(ctx context.Context, ws, after desk.ID, limit int) (list []*desk.Conversation, more bool, err error)
+
+	// MessagesAfter returns messages of all conversations with their contacts: by
+	// conversation, and in it the oldest first.
+	MessagesAfter(ctx context.Context, ws desk.ID, after MessageKey, limit int) (list []*desk.Message, more bool, err error)
+
+	// NotesAfter returns notes whose ids are greater than after, in order, with their
+	// contacts.
+	NotesAfter(ctx context.Context, ws, after desk.ID, limit int) (list []*desk.Note, more bool, err error)
+
+	// Erasures returns deleted contacts whose ids are greater than after, in order.
+	Erasures(ctx context.Context, ws, after desk.ID, limit int) (list []desk.Erasure, more bool, err error)
+
 	// CountOptOuts returns for how many handles an opt-out is stored.
 	CountOptOuts(ctx context.Context, ws desk.ID) (int, error)
+}
+
+// A MessageKey is the place of a message among all.
+type MessageKey struct {
+	Conversation desk.ID
+	desk.MessagePlace
+}
+
+// An ErasureTx stores which contacts were deleted. Flush stores those that a Book deletes.
+type ErasureTx interface {
+	// PutErasures stores erasures, each contact once. The earlier one of a contact stays.
+	PutErasures([]desk.Erasure) error
 }

@@ -80,6 +80,7 @@ type Tx interface {
 	PolicyTx
 	ImportTx
 	UploadTx
+	ErasureTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings

@@ -7,5 +7,6 @@
 //	cells.go    cells as values of fields
 //	file.go     a file that is imported: reading it through, and its rows
 //	errors.go   rejected rows, as a file to mend
+//	erasures.go files of deleted contacts
 //	write.go    files that are exported: CSV, CSV for spreadsheets, JSON Lines
 package transfer

@@ -149,3 +149,25 @@ func TestOptOuts_roundTrip(t *testing.T) {
 		}
 	}
 }
+
+// TestErasures: only a file of erasures is read as one.
+func TestErasures(t *testing.T) {
+	t.Parallel()
+	const line = `{"id":"01980000-0000-7000-8000-000000000001","at":"2026-01-31T09:30:00.000Z"}`
+	var got []desk.Erasure
+	read := func(content string) error {
+		got = nil
+		return Erasures(strings.NewReader(content), func(e desk.Erasure) error { got = append(got, e); return nil })
+	}
+	if err := read(line + "\r\n\n" + line); err != nil || len(got) != 2 || got[1].ID.String() != "01980000-0000-7000-8000-000000000001" || got[1].At.String() != "2026-01-31T09:30:00.000Z" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, wrong := range []string{
+		`{"id":"01980000-0000-7000-8000-000000000001"}`, `{"at":"2026-01-31T09:30:00.000Z"}`, strings.Replace(line, "}", `,"text":""}`, 1), "id,at", "[]", "null", line + line,
+		`{"id":"x","at":"2026-01-31T09:30:00.000Z"}`, strings.Replace(line, "2026-01-31T", "", 1), strings.Repeat(" ", maxErasure) + line,
+	} {
+		if e := (*FileError)(nil); !errors.As(read(line+"\n"+wrong), &e) || e.Line != 2 {
+			t.Errorf("%.60q: %v", wrong, e)
+		}
+	}
+}

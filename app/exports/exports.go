@@ -56,6 +56,46 @@ func (a *Service) Contacts(ctx context.Context, p desk.Principal, do func([]*des
 	}, func(c *desk.Contact) desk.ID { return c.ID }, do)
 }
 
+// Conversations calls do for pages of all conversations, in the order of their ids.
+func (a *Service) Conversations(ctx context.Context, p desk.Principal, do func([]*desk.Conversation) error) error {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return err
+	}
+	return each(ctx, func(after desk.ID) ([]*desk.Conversation, bool, error) {
+		return a.Store.ConversationsAfter(ctx, p.Workspace(), after, together)
+	}, func(c *desk.Conversation) desk.ID { return c.ID }, do)
+}
+
+// Messages calls do for pages of all messages: by conversation, and in it the oldest first.
+func (a *Service) Messages(ctx context.Context, p desk.Principal, do func([]*desk.Message) error) error {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return err
+	}
+	return each(ctx, func(after store.MessageKey) ([]*desk.Message, bool, error) {
+		return a.Store.MessagesAfter(ctx, p.Workspace(), after, together)
+	}, func(m *desk.Message) store.MessageKey { return store.MessageKey{Conversation: m.ConversationID, MessagePlace: m.Place()} }, do)
+}
+
+// Notes calls do for pages of all notes, in the order of their ids.
+func (a *Service) Notes(ctx context.Context, p desk.Principal, do func([]*desk.Note) error) error {
+	if err := p.Allow(desk.ConversationsRead); err != nil {
+		return err
+	}
+	return each(ctx, func(after desk.ID) ([]*desk.Note, bool, error) {
+		return a.Store.NotesAfter(ctx, p.Workspace(), after, together)
+	}, func(n *desk.Note) desk.ID { return n.ID }, do)
+}
+
+// Erasures calls do for pages of all deleted contacts, in the order of their ids.
+func (a *Service) Erasures(ctx context.Context, p desk.Principal, do func([]desk.Erasure) error) error {
+	if err := p.Allow(desk.ContactsRead); err != nil {
+		return err
+	}
+	return each(ctx, func(after desk.ID) ([]desk.Erasure, bool, error) {
+		return a.Store.Erasures(ctx, p.Workspace(), after, together)
+	}, func(e desk.Erasure) desk.ID { return e.ID }, do)
+}
+
 // OptOuts calls do for each number of a contact whose holder has opted out. It returns for how
 // many other handles an opt-out is stored: only their hashes are known, so they can't be
 // exported.

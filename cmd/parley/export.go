@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"parley/api"
 	"parley/app"
 	"parley/desk"
 	"parley/transfer"
@@ -19,6 +20,11 @@ import (
 type exportCmd struct {
 	Contacts exportContactsCmd `cmd:"" help:"Write all contacts, as a file that can be imported again."`
 	OptOuts  exportOptOutsCmd  `cmd:"" name:"opt-outs" help:"Write who has opted out of marketing, as a file that can be imported again."`
+
+	Conversations exportConversationsCmd `cmd:"" help:"Write all conversations."`
+	Messages      exportMessagesCmd      `cmd:"" help:"Write the messages of all conversations."`
+	Notes         exportNotesCmd         `cmd:"" help:"Write the notes of all conversations."`
+	Erasures      exportErasuresCmd      `cmd:"" help:"Write which contacts were deleted, for parley erase after a restore."`
 }
 
 // exportFlags are the flags of all exports.
@@ -106,6 +112,104 @@ func (c *exportOptOutsCmd) Run(ctx context.Context, s *session) error {
 			_, err = fmt.Fprintf(s.stderr, "parley: %d other opt-outs are not in the file: no contact has the numbers, so only their hashes are known\n", others)
 		}
 		return err
+	})
+}
+
+// linesFlags are the flags of exports that have no table.
+type linesFlags struct {
+	exportFlags
+	Format string `help:"jsonl: JSON Lines." enum:"jsonl" default:"jsonl" placeholder:"jsonl"`
+}
+
+// exportLines writes a line for each record.
+func exportLines[T any](e *export, all func(context.Context, desk.Principal, func([]T) error) error, line func([]byte, T) ([]byte, error)) error {
+	out := transfer.NewLines(e.to)
+	var b []byte
+	return rows(e, out, all, func(record T) (err error) {
+		if b, err = line(b[:0], record); err != nil {
+			return err
+		}
+		return out.Line(b)
+	})
+}
+
+type exportConversationsCmd struct{ linesFlags }
+
+// Help shows examples.
+func (*exportConversationsCmd) Help() string {
+	return paragraphs(
+		"Each line is a conversation, as the API shows it.",
+		examples(`parley export conversations --workspace W --out conversations.jsonl`),
+	)
+}
+
+// Run exports conversations.
+func (c *exportConversationsCmd) Run(ctx context.Context, s *session) error {
+	return c.run(ctx, s, "conversations", func(e *export) error {
+		return exportLines(e, e.app.Exports.Conversations, func(b []byte, v *desk.Conversation) ([]byte, error) {
+			channel := e.p.Settings.Channel(v.ChannelID)
+			if channel == nil { // it is newer than the settings
+				var err error
+				if e.p, err = e.app.Operator(e.ctx, e.p.Workspace()); err != nil {
+					return nil, err
+				}
+				channel = e.p.Settings.Channel(v.ChannelID)
+			}
+			return api.ExportedConversation(b, v, channel.Kind), nil
+		})
+	})
+}
+
+type exportMessagesCmd struct{ linesFlags }
+
+// Help shows examples.
+func (*exportMessagesCmd) Help() string {
+	return paragraphs(
+		"Each line is a message, as the API shows it, with conversation_id and contact_id. The messages of a conversation follow each other, the oldest first. Files are named by their ids.",
+		examples(`parley export messages --workspace W | gzip > messages.jsonl.gz`),
+	)
+}
+
+// Run exports messages.
+func (c *exportMessagesCmd) Run(ctx context.Context, s *session) error {
+	return c.run(ctx, s, "messages", func(e *export) error {
+		return exportLines(e, e.app.Exports.Messages, func(b []byte, m *desk.Message) ([]byte, error) {
+			return api.ExportedMessage(b, m, e.p.Settings), nil
+		})
+	})
+}
+
+type exportNotesCmd struct{ linesFlags }
+
+// Help shows examples.
+func (*exportNotesCmd) Help() string {
+	return paragraphs(
+		"Each line is a note, as the API shows it, with conversation_id and contact_id.",
+		examples(`parley export notes --workspace W --out notes.jsonl`),
+	)
+}
+
+// Run exports notes.
+func (c *exportNotesCmd) Run(ctx context.Context, s *session) error {
+	return c.run(ctx, s, "notes", func(e *export) error {
+		return exportLines(e, e.app.Exports.Notes, func(b []byte, n *desk.Note) ([]byte, error) { return api.ExportedNote(b, n), nil })
+	})
+}
+
+type exportErasuresCmd struct{ linesFlags }
+
+// Help shows examples.
+func (*exportErasuresCmd) Help() string {
+	return paragraphs(
+		"Each line has the id of a contact and the time at which it was deleted. parley keeps them for ever. Keep this file apart from your backups: after a restore, parley erase deletes these contacts again.",
+		examples(`parley export erasures --workspace W --out erasures.jsonl`),
+	)
+}
+
+// Run exports erasures.
+func (c *exportErasuresCmd) Run(ctx context.Context, s *session) error {
+	return c.run(ctx, s, "erasures", func(e *export) error {
+		return exportLines(e, e.app.Exports.Erasures, func(b []byte, v desk.Erasure) ([]byte, error) { return api.ExportedErasure(b, v), nil })
 	})
 }
 

@@ -24,6 +24,7 @@
 //	mcp.go         parley mcp: an assistant's tools, over standard input and output
 //	import.go      parley import contacts, opt-outs
 //	export.go      parley export
+//	erase.go       parley erase
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	citus.go       parley citus
 //	version.go     parley version
@@ -79,6 +80,7 @@ type cli struct {
 	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Let an assistant use parley, over standard input and output."`
 	Import    importCmd    `cmd:"" help:"Import contacts or opt-outs from a file."`
 	Export    exportCmd    `cmd:"" help:"Write contacts, opt-outs or conversations to a file."`
+	Erase     eraseCmd     `cmd:"" help:"Delete contacts again that a restore has brought back."`
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
 	Citus     citusCmd     `cmd:"" help:"Distribute an installation over several PostgreSQL servers."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

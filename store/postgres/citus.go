@@ -45,6 +45,7 @@ var placements = map[string]placement{
 	"delivery_responses": byWorkspace,
 	"early_statuses":     byWorkspace,
 	"erased_messages":    byWorkspace,
+	"erasures":           byWorkspace,
 	"event_counters":     byWorkspace,
 	"event_floors":       byWorkspace,
 	"events":             byWorkspace,

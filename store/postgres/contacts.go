@@ -500,7 +500,7 @@ func flushBook(t *tx, book *desk.Book) error {
 	if len(taken) > 0 {
 		t.put(takeClaims, taken.args(t.ws)...)
 	}
-	if deleted == nil {
+	if t.putErasures(book.Erasures()); deleted == nil {
 		return t.fail
 	}
 	return eraseAttempts(t, deleted)

@@ -17,7 +17,7 @@
 //	notes.go          notes on conversations
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
-//	erased.go         messages of deleted people, by hashes
+//	erased.go         deleted contacts, and hashes of their messages
 //	callbacks.go      bodies of callbacks, and the people they name
 //	events.go         events: storing them, their log
 //	expiry.go         dropping events from the feed

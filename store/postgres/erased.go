@@ -130,3 +130,39 @@ func (s *Store) ForgetErased(ctx context.Context, ws desk.ID, age time.Duration,
 	tag, err := s.exec(ctx, "forget erased messages", dropErasedQuery, uuid(ws), age.Milliseconds(), limit)
 	return int(tag.RowsAffected()), err
 }
+
+const (
+	erasuresQuery    = `SELECT id, at FROM erasures WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	putErasuresQuery = `INSERT INTO erasures (workspace_id, id, at) SELECT w.id, u.id, u.at FROM unnest($2::uuid[], $3::bigint[]) u (id, at)` + inWorkspace + `
+	ON CONFLICT (workspace_id, id) DO UPDATE SET at = least(erasures.at, excluded.at)`
+)
+
+// Erasures returns deleted contacts in the order of ids.
+func (s *Store) Erasures(ctx context.Context, ws, after desk.ID, limit int) (list []desk.Erasure, more bool, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		found, err := all(p, "erasures", func(row pgx.Row) (e desk.Erasure, err error) {
+			return e, row.Scan(into(&e.ID), (*int64)(&e.At))
+		}, erasuresQuery, uuid(ws), uuid(after), limit+1)
+		list, more = found[:min(len(found), limit)], len(found) > limit
+		return err
+	})
+	return list, more, err
+}
+
+// PutErasures stores which contacts were deleted.
+func (t *tx) PutErasures(list []desk.Erasure) error {
+	t.putErasures(list)
+	return t.fail
+}
+
+// putErasures queues that contacts were deleted. This is kept for ever.
+func (t *tx) putErasures(list []desk.Erasure) {
+	if len(list) == 0 {
+		return
+	}
+	ids, at := make(pgtype.FlatArray[uuid], len(list)), make([]int64, len(list))
+	for n, e := range list {
+		ids[n], at[n] = uuid(e.ID), int64(e.At)
+	}
+	t.put(putErasuresQuery, uuid(t.ws), ids, at)
+}

@@ -233,6 +233,10 @@ func TestListsAreBounded(t *testing.T) {
 			check(page, "messages", messagesQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(lastID), page})
 			for _, after := range []desk.ID{{}, {0x7f}} {
 				check(2*page+3, "export of contacts", contactsAfterQuery, []any{uuid(ws), uuid(after), page})
+				check(page, "export of conversations", conversationsAfterQuery, []any{uuid(ws), uuid(after), page})
+				check(2*page, "export of messages", messagesAfterQuery, []any{uuid(ws), uuid(desk.ID{8}), int64(*listed / 2), uuid(after), page})
+				check(2*page, "export of notes", notesAfterQuery, []any{uuid(ws), uuid(after), page})
+				check(page, "erasures", erasuresQuery, []any{uuid(ws), uuid(after), page})
 			}
 			// One row more is read: the hour by which attempts age.
 			for _, before := range []desk.ID{lastID, {0x7f}} {

@@ -55,6 +55,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00034_imports.sql":       "b085c378a37c4b71eccf86ef15c46e7d4bca21606819d6e31a271b6f905c2585",
 		"00035_history.sql":       "b74b23b243f6fab34b67265159a017595d5449b33a34609b340848f3474e3548",
 		"00036_uploads.sql":       "e6bdab626a6322a77da3796783a8306f8feaeecc99221daa27ff9d6417da6712",
+		"00037_erasures.sql":      "d9bc66511d6f269f8495be31c54d32b95253a15bab70e0bc783986ac23d96a36",
 	})
 }
 

@@ -10,11 +10,14 @@ import (
 
 const noteColumns = `conversation_id, id, text, author_type, author_id, author_name, created_at`
 
-func readNote(row pgx.Row) (*desk.Note, error) {
+// readNote reads noteColumns, and the columns that a query adds to them.
+func readNote(row pgx.Row, more ...any) (*desk.Note, error) {
 	n := &desk.Note{}
-	err := row.Scan(into(&n.ConversationID), into(&n.ID), &n.Text, (*string)(&n.Author.Type), into(&n.Author.ID), &n.Author.Name, (*int64)(&n.CreatedAt))
+	err := row.Scan(append([]any{into(&n.ConversationID), into(&n.ID), &n.Text, (*string)(&n.Author.Type), into(&n.Author.ID), &n.Author.Name, (*int64)(&n.CreatedAt)}, more...)...)
 	return n, err
 }
+
+func readOneNote(row pgx.Row) (*desk.Note, error) { return readNote(row) }
 
 const (
 	notesQuery = `SELECT ` + noteColumns + ` FROM notes WHERE workspace_id = $1 AND conversation_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
@@ -27,7 +30,7 @@ func (s *Store) Notes(ctx context.Context, ws, conversation desk.ID, before *des
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		list, next = nil, nil
-		found, err := all(p, "notes", readNote, notesQuery, uuid(ws), uuid(conversation), uuid(*before), limit+1)
+		found, err := all(p, "notes", readOneNote, notesQuery, uuid(ws), uuid(conversation), uuid(*before), limit+1)
 		size := desk.NewPageSize(limit)
 		for _, n := range found {
 			if !size.Add(n.ListBytes()) {

@@ -282,7 +282,10 @@ func lookUp(c conn, settings *desk.Settings, l desk.Lookup) (*desk.Book, error) 
 
 // flushBook writes the Book's changes.
 func flushBook(c conn, ws desk.ID, book *desk.Book) error {
-	return failed("store contacts", flushEntries(c, ws, book.Changed(), book.Events()))
+	if err := flushEntries(c, ws, book.Changed(), book.Events()); err != nil {
+		return failed("store contacts", err)
+	}
+	return putErasures(c, ws, book.Erasures())
 }
 
 func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event) error {

@@ -89,3 +89,33 @@ func (s *Store) ForgetErased(_ context.Context, ws desk.ID, age time.Duration, l
 	})
 	return n, err
 }
+
+const (
+	erasuresQuery   = `SELECT id, at FROM erasures WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT +?`
+	putErasureQuery = `INSERT INTO erasures (workspace_id, id, at) VALUES (?, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET at = min(at, excluded.at)`
+)
+
+// Erasures returns deleted contacts in the order of ids.
+func (s *Store) Erasures(ctx context.Context, ws, after desk.ID, limit int) (list []desk.Erasure, more bool, err error) {
+	err = s.read(ctx, int64(pointRead+limit), func(c conn) error {
+		found, err := all("erasures", c.stmt(erasuresQuery).id(ws).id(after).int(int64(limit)+1), func(s *stmt) desk.Erasure {
+			return desk.Erasure{ID: s.readID(), At: s.readTime()}
+		})
+		list, more = found[:min(len(found), limit)], len(found) > limit
+		return err
+	})
+	return list, more, err
+}
+
+// PutErasures stores which contacts were deleted.
+func (t *tx) PutErasures(list []desk.Erasure) error { return putErasures(t.c, t.ws, list) }
+
+// putErasures stores which contacts were deleted, for ever.
+func putErasures(c conn, ws desk.ID, list []desk.Erasure) error {
+	for _, e := range list {
+		if err := c.stmt(putErasureQuery).id(ws).id(e.ID).time(e.At).run(); err != nil {
+			return failed("store erasure", err)
+		}
+	}
+	return nil
+}

@@ -68,6 +68,7 @@ func Tables() []Table {
 		table("imports", "workspace_id id", "key started_at ended_at read created updated unchanged rejected error_bytes"),
 		table("import_uploads", "workspace_id id", "slot media_id member_id name size total options state problem problem_at created_at queued_at ended_at run_id"),
 		table("import_rejects", "workspace_id run_id at", "body"),
+		table("erasures", "workspace_id id", "at"),
 		table("webhook_states", "workspace_id webhook_id", "seq tag failing_since failures probes held_until"),
 		table("deliveries", "workspace_id webhook_id id", "seq tag type contact_id status created_at due_at tried_at steps settled_at attempts"),
 		table("delivery_responses", "workspace_id contact_id delivery_id at", "response"),

@@ -181,6 +181,18 @@ func listReads(t *testing.T, s *Store, ws desk.ID, n int) (reads []boundedRead) 
 		reads = append(reads, boundedRead{"export of contacts", func() error {
 			_, _, err := s.ContactsAfter(ctx, ws, after, desk.MaxLimit)
 			return err
+		}}, boundedRead{"export of conversations", func() error {
+			_, _, err := s.ConversationsAfter(ctx, ws, after, desk.MaxLimit)
+			return err
+		}}, boundedRead{"export of messages", func() error {
+			_, _, err := s.MessagesAfter(ctx, ws, store.MessageKey{Conversation: desk.ID{8}, MessagePlace: desk.MessagePlace{TS: desk.Time(n / 2), ID: after}}, desk.MaxLimit)
+			return err
+		}}, boundedRead{"export of notes", func() error {
+			_, _, err := s.NotesAfter(ctx, ws, after, desk.MaxLimit)
+			return err
+		}}, boundedRead{"erasures", func() error {
+			_, _, err := s.Erasures(ctx, ws, after, desk.MaxLimit)
+			return err
 		}})
 	}
 	for _, phase := range append([]desk.Phase{""}, desk.Phases...) {

@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"cmp"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/desk"
@@ -50,6 +53,112 @@ func exportedContacts(t *testing.T, s store.Store) {
 		for i, c := range list {
 			same(t, c, want[i])
 		}
+	}
+}
+
+// exportedTalk: conversations, messages and notes come once each, in order, with their contacts.
+func exportedTalk(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	var talks []*desk.Conversation
+	var messages []*desk.Message
+	var written []*desk.Note
+	for n := range 5 {
+		c := newConversation(newID(), newID())
+		commit(t, s, other, func(tx store.Tx) error { return errors.Join(tx.PutConversation(c), tx.PutMessage(newMessage(c))) })
+		c = newConversation(newID(), newID())
+		talks = append(talks, c)
+		for i := range 4 {
+			m := newMessage(c)
+			m.TS, m.Text, m.ContactID = desk.Time(i/2), strings.Repeat("\n", n%2*desk.MaxPage/4), c.ContactID
+			note := &desk.Note{ID: newID(), ConversationID: c.ID, Text: "ü", Author: desk.Author{Type: desk.AuthorMember, ID: newID(), Name: "Ada"}, CreatedAt: now(), ContactID: c.ContactID}
+			commit(t, s, ws, func(tx store.Tx) error {
+				return errors.Join(tx.PutConversation(c), tx.PutMessage(m), tx.PutNote(note))
+			})
+			messages, written = append(messages, m), append(written, note)
+		}
+	}
+	slices.SortFunc(talks, func(a, b *desk.Conversation) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(messages, func(a, b *desk.Message) int {
+		return cmp.Or(a.ConversationID.Compare(b.ConversationID), cmp.Compare(a.TS, b.TS), a.ID.Compare(b.ID))
+	})
+	slices.SortFunc(written, func(a, b *desk.Note) int { return a.ID.Compare(b.ID) })
+	for _, n := range []int{1, 3, 20, 21} {
+		equal(t, "conversations", pagesOf(t, n, func(after desk.ID) ([]*desk.Conversation, bool, error) {
+			return s.ConversationsAfter(t.Context(), ws, after, n)
+		}, func(c *desk.Conversation) desk.ID { return c.ID }), talks)
+		equal(t, "messages", pagesOf(t, n, func(after store.MessageKey) ([]*desk.Message, bool, error) {
+			return s.MessagesAfter(t.Context(), ws, after, n)
+		}, func(m *desk.Message) store.MessageKey {
+			return store.MessageKey{Conversation: m.ConversationID, MessagePlace: m.Place()}
+		}), messages)
+		equal(t, "notes", pagesOf(t, n, func(after desk.ID) ([]*desk.Note, bool, error) {
+			return s.NotesAfter(t.Context(), ws, after, n)
+		}, func(n *desk.Note) desk.ID { return n.ID }), written)
+	}
+	page, more, err := s.MessagesAfter(t.Context(), ws, store.MessageKey{}, 100)
+	if must(t, err); !more || len(page) == len(messages) {
+		t.Errorf("a page of %d messages has any number of bytes", len(page))
+	}
+}
+
+// erasures: each deletion of a contact stores its id and its time, in its own transaction, and
+// the first time stays.
+func erasures(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	read := func(ws desk.ID) []desk.Erasure {
+		t.Helper()
+		return pagesOf(t, 2, func(after desk.ID) ([]desk.Erasure, bool, error) { return s.Erasures(t.Context(), ws, after, 2) }, func(e desk.Erasure) desk.ID { return e.ID })
+	}
+	var people []*desk.Contact
+	for n := range 5 {
+		people = append(people, put(t, s, ws, called("Ada", n)))
+	}
+	start := feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
+	put(t, s, ws, remove(people[0].ID))
+	put(t, s, ws, remove(people[1].ID), remove(people[2].ID))
+	commit(t, s, ws, func(tx store.Tx) error {
+		book, err := tx.Book(desk.Lookup{IDs: []desk.ID{people[3].ID}})
+		if err != nil {
+			return err
+		}
+		if _, err := book.Apply(remove(people[3].ID), desk.Actor{}, now(), newID); err != nil {
+			return err
+		}
+		return tx.Flush(book)
+	})
+	failed := errors.New("no")
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error { // what is not deleted is not listed
+		book, err := tx.Book(desk.Lookup{IDs: []desk.ID{people[4].ID}})
+		if err == nil {
+			_, err = book.Apply(remove(people[4].ID), desk.Actor{}, now(), newID)
+		}
+		return errors.Join(err, tx.Flush(book), failed)
+	}); !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+	var want []desk.Erasure
+	for _, e := range feed(t, s, ws, store.EventQuery{From: store.FromPlace, After: start, Limit: 50}).Events {
+		if e.Type == desk.ContactDeleted {
+			want = append(want, desk.Erasure{ID: e.Subject, At: e.At})
+		}
+	}
+	slices.SortFunc(want, func(a, b desk.Erasure) int { return a.ID.Compare(b.ID) })
+	equal(t, "deletions", len(want), 4)
+	equal(t, "erasures", read(ws), want)
+	later, earlier := want[0], want[1]
+	later.At, earlier.At = later.At+5, 7
+	stranger := desk.Erasure{ID: newID(), At: 9}
+	commit(t, s, ws, func(tx store.Tx) error {
+		return errors.Join(tx.PutErasures(nil), tx.PutErasures([]desk.Erasure{later, earlier, stranger}))
+	})
+	want[1] = earlier
+	want = append(want, stranger)
+	slices.SortFunc(want, func(a, b desk.Erasure) int { return a.ID.Compare(b.ID) })
+	equal(t, "erasures, the first of each", read(ws), want)
+	if list := read(other); list != nil {
+		t.Errorf("%d erasures of another workspace", len(list))
 	}
 }
 

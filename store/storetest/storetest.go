@@ -128,6 +128,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"uploads/slots":                       uploadSlots,
 		"uploads/due":                         uploadsDue,
 		"uploads/old":                         oldUploads,
+		"exports/talk":                        exportedTalk,
+		"exports/erasures":                    erasures,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
 		"search/behind":                       searchBehind,
