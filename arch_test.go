@@ -38,6 +38,7 @@ var rooms = map[string][]string{
 	"app/exports": {"desk", "store"},
 	"app/imports": {"app/feed", "app/steps", "desk", "store", "transfer"},
 	"transfer":    {"desk"},
+	"doctor":      {"config", "desk", "store"},
 	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/cursors": {"desk"},
 	"app/steps":   {"desk"},
@@ -64,7 +65,7 @@ var rooms = map[string][]string{
 	"logs":                  {},
 
 	// The only package that knows all others.
-	"cmd/parley": {"api", "app", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
+	"cmd/parley": {"api", "app", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "doctor", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
 	// Packages that are linked into tests only.
 	"store/postgres/pgtest":                        {},

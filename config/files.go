@@ -21,6 +21,11 @@ func (s Storage) MakeDir() error {
 	return nil
 }
 
+// Private lists the files of the data directory that no other user may read.
+func (s Storage) Private() []string {
+	return []string{s.secretFile(), s.Database(), s.Database() + "-wal", s.Database() + "-shm", filepath.Join(s.Dir, "media")}
+}
+
 // WriteNew creates a file that only its owner may read. The file is written completely or
 // not at all. If it exists, WriteNew returns fs.ErrExist and does not change it.
 func WriteNew(path string, content []byte) error { return write(path, content, os.Link) }

@@ -27,6 +27,7 @@
 //	erase.go       parley erase
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	citus.go       parley citus
+//	doctor.go      parley doctor
 //	version.go     parley version
 //	words.go       how errors name flags and commands
 //	help.go        parley help
@@ -83,6 +84,7 @@ type cli struct {
 	Erase     eraseCmd     `cmd:"" help:"Delete contacts again that a restore has brought back."`
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
 	Citus     citusCmd     `cmd:"" help:"Distribute an installation over several PostgreSQL servers."`
+	Doctor    doctorCmd    `cmd:"" help:"Look for what is wrong with an installation, and change nothing."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, with examples."`
 }

@@ -37,6 +37,7 @@
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	clock.go          the database's clock, and its counter of hours
 //	metrics.go        values for /metrics
+//	examine.go        opening a database without changing it, for parley doctor
 //	media.go          files: their records
 //	content.go        the content of files
 //	media_jobs.go     files to fetch

@@ -41,6 +41,7 @@
 //	pace.go           the limits of providers, as shared buckets
 //	tx.go             transactions that the caller composes
 //	export.go         reading everything, for parley migrate
+//	examine.go        opening a database without changing it, for parley doctor
 //	stmt.go           statements: binding and reading
 //	errors.go         which errors of SQLite are faults of the machine
 //

@@ -403,3 +403,30 @@ func eventsStay(t *testing.T, s store.Store) {
 	move(page.Events[3].Place, page.Events[3].Place)
 	dropped("both have read", 1)
 }
+
+// unindexed: the oldest change that the search does not know.
+func unindexed(t *testing.T, of store.Store) {
+	s := of.(store.Examined)
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	oldest := func(ws desk.ID) desk.Time {
+		at, err := s.Unindexed(t.Context(), ws, []desk.EventType{desk.ContactCreated, desk.ContactUpdated})
+		must(t, err)
+		return at
+	}
+	equal(t, "without contacts", oldest(ws), desk.Time(0))
+	ada, bob := put(t, s, ws, called("Ada", 1)), put(t, s, ws, called("Bob", 2))
+	if at := oldest(ws); at != ada.UpdatedAt && at != bob.UpdatedAt {
+		t.Errorf("the next contact was changed at %v", at)
+	}
+	index(t, s, ws, ada, bob)
+	place := placeOf(t, s, ws)
+	place.Building, place.Event.Seq = false, 0
+	if _, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), place, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if at := oldest(ws); at == 0 {
+		t.Error("a change that the search does not know is not found")
+	}
+	equal(t, "another workspace", oldest(other), desk.Time(0))
+}

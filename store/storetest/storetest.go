@@ -32,6 +32,7 @@
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
 //	workspaces.go     deleting a workspace
+//	examine.go        what parley doctor asks
 //	frozen.go         migrations that must not change
 //	upgrade.go        a database of the first release
 //	rules.go          two releases with other rules of identities on one database
@@ -130,9 +131,12 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"uploads/old":                         oldUploads,
 		"exports/talk":                        exportedTalk,
 		"exports/erasures":                    erasures,
+		"examine/what_doctor_asks":            examine,
+		"media/contents":                      contents,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
 		"search/behind":                       searchBehind,
+		"search/unindexed":                    unindexed,
 		"search/contacts_by_id":               contactsByID,
 		"search/beside_deletions":             indexBesideDeletions,
 		"snippets/fields_and_order":           snippets,
