@@ -11,6 +11,7 @@
 //	export.go         records as lines of an export
 //	contacts.go       contacts: reading requests, answering
 //	history.go        the history of a contact
+//	person.go         all that is stored about a contact
 //	batch.go          POST /contacts/batch
 //	attributes.go     attributes
 //	members.go        members

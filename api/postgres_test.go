@@ -34,7 +34,7 @@ func TestPostgres(t *testing.T) {
 		TestOnePersonHoweverWritten, TestTwoPeople, TestForgottenHoweverWritten,
 		TestInboxOfMany,
 		TestLaw,
-		TestHistory, TestSearch,
+		TestHistory, TestExport, TestSearch,
 		TestDeleteMedia, TestMedia, TestMediaNames, TestMediaRanges, TestMediaRefused,
 		TestNotes, TestNotesWithoutWrite, TestNotesStay,
 		TestPolicy,
@@ -95,4 +95,5 @@ var notOverPostgres = map[string]string{
 	"TestStreamForgetsPages":             connections,
 	"TestWait":                           connections,
 	"TestFollowerLimits":                 connections,
+	"TestExport_cut":                     connections,
 }

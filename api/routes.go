@@ -30,6 +30,7 @@ func (s *Server) routes() []route {
 		{"DELETE /v1/contacts/{id}/owner", desk.ContactsWrite, s.clearOwner, true, 0},
 		{"GET /v1/contacts/{id}/identities", desk.ContactsRead, s.listIdentities, true, pageOf},
 		{"GET /v1/contacts/{id}/history", desk.ContactsRead, s.listHistory, true, shortPageOf},
+		{"GET /v1/contacts/{id}/export", desk.ContactsRead, s.exportContact, false, 0},
 		{"DELETE /v1/contacts/{id}/identities", desk.ContactsWrite, s.removeIdentity, true, 0},
 		{"GET /v1/attributes", desk.AttributesRead, s.listAttributes, false, pageOf},
 		{"POST /v1/attributes", desk.AttributesWrite, s.putAttribute, false, 0},

@@ -96,7 +96,7 @@ func New(d Deps) *App {
 			return content, err
 		},
 	})
-	a.Exports = exports.New(exports.Deps{Store: a.store, Hash: a.handleHash})
+	a.Exports = exports.New(exports.Deps{Store: a.store, Now: a.now, Hash: a.handleHash})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)

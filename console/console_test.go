@@ -113,6 +113,15 @@ func (tx clockTx) Now() desk.Time { return desk.Time(tx.clock.Load()) }
 
 func newWorld(t testing.TB) *world { return newWorldWith(t, func(*app.Deps) {}) }
 
+// exported stands for the export of a contact, which is the API's.
+func exported(w *web.Response, r *http.Request, a *app.App, p desk.Principal, contact desk.ID) error {
+	c, err := a.Exports.Still(r.Context(), p, contact)
+	if err == nil {
+		w.Reply(http.StatusOK, web.JSON, []byte(`{"data":{"contact":{"name":"`+c.Name+`"}}}`))
+	}
+	return err
+}
+
 // newWorldWith makes a world. With change, a test can change the dependencies of the app.
 func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	t.Helper()
@@ -142,7 +151,7 @@ func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 	w.app = app.New(deps)
 	handlers := web.New(web.Config{Log: log, NewID: w.newID, Ready: w.app.Ready, Drain: w.app.Drain})
 	var err error
-	if w.server, err = New(Config{App: w.app, Web: handlers, Fingerprint: "test", Now: now}); err != nil {
+	if w.server, err = New(Config{App: w.app, Web: handlers, Fingerprint: "test", Now: now, Export: exported}); err != nil {
 		t.Fatal(err)
 	}
 	handlers.Handle("/", w.server.Unknown, w.server.fail) // as the API does

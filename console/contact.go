@@ -26,6 +26,7 @@ type contactPage struct {
 	MayWrite  bool
 	MaySend   bool
 	MayDelete bool
+	MayExport bool
 }
 
 // A handleRow is a further identity.
@@ -78,6 +79,7 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 	p := c.contactForm(contact, "/contacts/"+contact.ID.String())
 	p.ID, p.Name, p.Known, p.Changed = contact.ID, nameOf(contact), c.when(contact.CreatedAt), c.when(contact.UpdatedAt)
 	p.MaySend, p.MayDelete = c.may(desk.MessagesSend), c.may(desk.ContactsDelete)
+	p.MayExport = c.may(desk.Administer)
 	values := attributesOf(contact)
 	for _, a := range c.p.Settings.SortedAttributes() {
 		if v, held := values[a.Key]; held && a.Archived {

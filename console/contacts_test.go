@@ -254,8 +254,12 @@ func TestContact_timeline(t *testing.T) {
 		t.Fatal("there is no way to the earlier changes")
 	}
 	mei.get(next[1]).want(200, "Created", "Newest").lacks("Further back")
-	mei.get(path+"?after=x").want(200, "Further back").lacks("Newest")
-	w.indexed()
+	mei.get(path+"?after=x").want(200, "Further back").lacks("Newest", "All data")
+	nora := w.as(w.nora)
+	nora.get(path).want(200, `href="`+path+`/export"`)
+	nora.get(path+"/export").want(200, `{"data":`, "Lucía 9")
+	mei.get(path + "/export").want(403)
+	nora.get("/contacts/"+w.newID().String()+"/export").want(404, "Not here")
 }
 
 // TestContact_both: two members change the same contact. The second member sees the changes

@@ -47,7 +47,7 @@
 //	contacts.go      the list of contacts, and finding some of them
 //	search.go        the search for people, their conversations and pages
 //	contact.go       a contact, a new one, deleting one
-//	timeline.go      the changes of a contact
+//	timeline.go      the changes of a contact; all its data as JSON
 //	contact_form.go  the fields of a contact in a form
 //	events.go        the log of events, and its part about settings
 //	overview.go      the pictures of the last days, and the first steps

@@ -134,6 +134,7 @@ func (s *Server) routes() []route {
 		{"GET /contacts/{id}", desk.ContactsRead, s.contact},
 		{"POST /contacts/{id}", desk.ContactsWrite, s.saveContact},
 		{"POST /contacts/{id}/remove", desk.ContactsWrite, s.removeIdentity},
+		{"GET /contacts/{id}/export", desk.Administer, s.exportContact},
 		{"GET /contacts/{id}/delete", desk.ContactsDelete, s.deletingContact},
 		{"POST /contacts/{id}/delete", desk.ContactsDelete, s.deleteContact},
 	}

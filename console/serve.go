@@ -13,7 +13,7 @@ import (
 // New builds a Server and registers its pages.
 func New(c Config) (*Server, error) {
 	secure := c.TLS || strings.HasPrefix(c.PublicURL, "https://")
-	s := &Server{publicURL: c.PublicURL, sessions: newSessions(c, secure), app: c.App, web: c.Web, now: c.Now, trusted: unmappedAll(c.Trusted), cross: http.NewCrossOriginProtection(), files: loadAssets(), hubs: hubs{app: c.App}}
+	s := &Server{publicURL: c.PublicURL, sessions: newSessions(c, secure), app: c.App, web: c.Web, now: c.Now, trusted: unmappedAll(c.Trusted), export: c.Export, cross: http.NewCrossOriginProtection(), files: loadAssets(), hubs: hubs{app: c.App}}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
 		if err != nil {

@@ -22,8 +22,13 @@ type Config struct {
 	TLS         bool             // the server itself speaks TLS
 	Fingerprint string           // of the installation, so that two installations on one host have different cookies
 	Now         func() time.Time // the clock
+	Export      Export           // answers with all data of a contact
 	Trusted     []netip.Prefix   // the proxies whose X-Forwarded-For has the caller's address, for limiting sign-ins
 }
+
+// An Export answers with all data of a contact as JSON, as the API does. Before the answer
+// begins, it may return an error.
+type Export func(w *web.Response, r *http.Request, a *app.App, p desk.Principal, contact desk.ID) error
 
 // A Server serves the pages of the console.
 type Server struct {
@@ -31,6 +36,7 @@ type Server struct {
 	web     *web.Server
 	now     func() time.Time
 	trusted []netip.Prefix
+	export  Export
 	cross   *http.CrossOriginProtection
 	files   assets
 

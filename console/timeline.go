@@ -2,6 +2,18 @@ package console
 
 import "parley/desk"
 
+// exportContact sends all data of a contact as a file.
+func (s *Server) exportContact(c *call) error {
+	id := c.id("id")
+	h := c.w.Header()
+	h.Set("Content-Disposition", `attachment; filename="contact-`+id.String()+`.json"`)
+	err := s.export(c.w, c.r, s.app, c.p, id)
+	if err != nil && !c.w.Begun() {
+		h.Del("Content-Disposition")
+	}
+	return err
+}
+
 // A timeline is a page of the changes of a contact, newest first.
 type timeline struct {
 	Rows        []eventRow

@@ -333,3 +333,11 @@ type DeliveryFilter struct {
 	Status WebhookDeliveryStatus // "": any
 	Event  *EventPlace           // nil: any
 }
+
+// An EventResponse is what an endpoint answered to an event of a contact, if it did not accept
+// the event.
+type EventResponse struct {
+	Delivery ID
+	At       Time // when the attempt began
+	Response string
+}

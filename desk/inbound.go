@@ -14,3 +14,10 @@ type InboundItem struct {
 	ReceivedAt Time   // of the callback, whose body is stored separately and kept longer; 0: Body is complete
 	Skip       int    // how many updates of the item are processed already
 }
+
+// A HeldCallback is a callback whose body is still stored.
+type HeldCallback struct {
+	ReceivedAt  Time
+	ID, Channel ID
+	Bytes       int // of the body
+}

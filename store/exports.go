@@ -27,6 +27,16 @@ type Exports interface {
 	// Erasures returns deleted contacts whose ids are greater than after, in order.
 	Erasures(ctx context.Context, ws, after desk.ID, limit int) (list []desk.Erasure, more bool, err error)
 
+	// AttemptsOf returns the unsettled attempts to a contact or to its numbers, in no order.
+	// They come without stored answers and profiles.
+	AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string) ([]*desk.Attempt, error)
+
+	// ResponsesOf returns responses of endpoints to events of a contact, by delivery and time.
+	ResponsesOf(ctx context.Context, ws, contact desk.ID, after desk.EventResponse, limit int) ([]desk.EventResponse, error)
+
+	// CallbacksOf returns the callbacks that name one of the people, oldest first.
+	CallbacksOf(ctx context.Context, ws desk.ID, people []string, after desk.HeldCallback, limit int) ([]desk.HeldCallback, error)
+
 	// CountOptOuts returns for how many handles an opt-out is stored.
 	CountOptOuts(ctx context.Context, ws desk.ID) (int, error)
 }

@@ -1,11 +1,15 @@
 // Package exports reads all records of a workspace, page by page. There is no snapshot: what
 // exists all the time is read once, and what changes meanwhile is read as it is then. No
 // transaction is open between two pages.
+//
+//	exports.go  the Service; contacts, opt-outs
+//	person.go   what is stored about one contact
 package exports
 
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"parley/desk"
 	"parley/store"
@@ -14,15 +18,21 @@ import (
 // Deps are the parts of a Service. All are required.
 type Deps struct {
 	Store store.Store
+	Now   func() desk.Time                                 // the clock
 	Hash  func(ws desk.ID, handle string) store.NumberHash // of a handle, as opt-outs have it
 }
 
 // A Service reads exports. Its methods are safe for concurrent use. They return the errors of
 // the function that takes the records.
-type Service struct{ Deps }
+type Service struct {
+	Deps
+
+	mu     sync.Mutex
+	people map[desk.ID]int // how many contacts of each workspace are being exported
+}
 
 // New builds a Service.
-func New(d Deps) *Service { return &Service{d} }
+func New(d Deps) *Service { return &Service{Deps: d, people: map[desk.ID]int{}} }
 
 // together is how many records a page has at most.
 const together = 1000

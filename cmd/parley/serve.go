@@ -195,7 +195,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	if err != nil {
 		return err
 	}
-	pages, err := console.New(console.Config{App: in.app, Web: server, PublicURL: string(c.PublicURL), Fingerprint: in.fingerprint, Now: time.Now, Trusted: networks(c.TrustedProxy), TLS: certificate != nil})
+	pages, err := console.New(console.Config{App: in.app, Web: server, PublicURL: string(c.PublicURL), Fingerprint: in.fingerprint, Now: time.Now, Trusted: networks(c.TrustedProxy), TLS: certificate != nil, Export: api.Export})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"parley/desk"
 	"parley/store"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -14,7 +15,12 @@ const (
 	conversationsAfterQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 	messagesAfterLimit      = `SELECT *, octet_length(text) + octet_length(failure) + coalesce(octet_length(author), 0) + coalesce(octet_length(content), 0) AS bytes FROM messages
 	WHERE workspace_id = $1 AND (conversation_id, ts, id) > ($2, $3, $4) ORDER BY conversation_id, ts, id LIMIT $5`
-	notesAfterLimit   = `SELECT *, octet_length(text) AS bytes FROM notes WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	notesAfterLimit  = `SELECT *, octet_length(text) AS bytes FROM notes WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	responsesOfQuery = `SELECT delivery_id, at, response FROM delivery_responses WHERE workspace_id = $1 AND contact_id = $2 AND (delivery_id, at) > ($3, $4) ORDER BY delivery_id, at LIMIT $5`
+	callbacksOfQuery = `SELECT w.received_at, w.id, w.channel_id, octet_length(w.body) FROM (SELECT DISTINCT p.received_at, p.id FROM unnest($2::text[]) u (value) CROSS JOIN LATERAL
+			(SELECT received_at, id FROM callback_people WHERE workspace_id = $1 AND value = u.value AND (received_at, id) > ($3, $4) ORDER BY workspace_id, value, received_at, id LIMIT $5) p
+		ORDER BY 1, 2 LIMIT $5) p CROSS JOIN LATERAL
+		(SELECT * FROM callbacks WHERE workspace_id = $1 AND received_at = p.received_at AND id = p.id OFFSET 0) w ORDER BY 1, 2`
 	countOptOutsQuery = `SELECT count(*) FROM opt_outs WHERE workspace_id = $1 AND since > 0`
 )
 
@@ -95,4 +101,44 @@ func (s *Store) CountOptOuts(ctx context.Context, ws desk.ID) (n int, err error)
 		return err
 	})
 	return n, err
+}
+
+// AttemptsOf returns the unsettled attempts to a contact.
+func (s *Store) AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string) (list []*desk.Attempt, err error) {
+	if numbers == nil {
+		numbers = []string{}
+	}
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "attempts to the contact", readAttempt, attemptsTo(p), uuid(ws), uuids([]desk.ID{contact}), numbers)
+		return err
+	})
+	for _, a := range list {
+		stored.Listed(a)
+	}
+	return list, err
+}
+
+// ResponsesOf returns responses of endpoints to events of a contact.
+func (s *Store) ResponsesOf(ctx context.Context, ws, contact desk.ID, after desk.EventResponse, limit int) (list []desk.EventResponse, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "responses", func(row pgx.Row) (r desk.EventResponse, err error) {
+			return r, row.Scan(into(&r.Delivery), (*int64)(&r.At), &r.Response)
+		}, responsesOfQuery, uuid(ws), uuid(contact), uuid(after.Delivery), int64(after.At), limit)
+		return err
+	})
+	return list, err
+}
+
+// CallbacksOf returns the callbacks that name one of the people.
+func (s *Store) CallbacksOf(ctx context.Context, ws desk.ID, people []string, after desk.HeldCallback, limit int) (list []desk.HeldCallback, err error) {
+	if len(people) == 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, "callbacks", func(row pgx.Row) (h desk.HeldCallback, err error) {
+			return h, row.Scan((*int64)(&h.ReceivedAt), into(&h.ID), into(&h.Channel), &h.Bytes)
+		}, callbacksOfQuery, uuid(ws), people, int64(after.ReceivedAt), uuid(after.ID), limit)
+		return err
+	})
+	return list, err
 }

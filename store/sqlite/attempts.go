@@ -225,6 +225,18 @@ func putErased(c conn, ws desk.ID, a *desk.Attempt) error {
 // settledPage is how many settled attempts are erased in one step.
 const settledPage = 100
 
+// attemptsTo returns the unsettled attempts to contacts, and to numbers. It may return an
+// attempt twice.
+func attemptsTo(c conn, ws desk.ID, contacts, numbers []string) ([]*desk.Attempt, error) {
+	attempts, err := all("attempts to contacts", c.stmt(attemptsToContactsQuery).id(ws).json(contacts), readAttempt)
+	if err == nil && numbers != nil {
+		var more []*desk.Attempt
+		more, err = all("attempts to numbers", c.stmt(attemptsToNumbersQuery).id(ws).json(numbers), readAttempt)
+		attempts = append(attempts, more...)
+	}
+	return attempts, err
+}
+
 // eraseAttempts removes the data of deleted contacts from attempts that are not settled,
 // or that sent nothing.
 func eraseAttempts(c conn, ws desk.ID, deleted []*desk.Contact) error {
@@ -232,12 +244,7 @@ func eraseAttempts(c conn, ws desk.ID, deleted []*desk.Contact) error {
 	for _, d := range deleted {
 		ids, numbers = append(ids, d.ID.String()), append(numbers, d.Numbers()...)
 	}
-	attempts, err := all("attempts to contacts", c.stmt(attemptsToContactsQuery).id(ws).json(ids), readAttempt)
-	if err == nil && numbers != nil {
-		var more []*desk.Attempt
-		more, err = all("attempts to numbers", c.stmt(attemptsToNumbersQuery).id(ws).json(numbers), readAttempt)
-		attempts = append(attempts, more...)
-	}
+	attempts, err := attemptsTo(c, ws, ids, numbers)
 	for _, a := range attempts {
 		if err == nil && !a.Erased {
 			a.Erase()

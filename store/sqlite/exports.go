@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"parley/desk"
 	"parley/store"
+	"parley/store/internal/stored"
 )
 
 const (
@@ -15,6 +17,12 @@ const (
 		WHERE workspace_id = ? AND (conversation_id, ts, id) > (?, ?, ?) ORDER BY conversation_id, ts, id LIMIT +?`
 	notesAfterQuery = `SELECT ` + noteColumns + `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = n.workspace_id AND c.id = n.conversation_id)
 		FROM notes n INDEXED BY notes_exported WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT +?`
+	responsesOfQuery = `SELECT delivery_id, at, response FROM delivery_responses
+		WHERE workspace_id = ? AND contact_id = ? AND (delivery_id, at) > (?, ?) ORDER BY delivery_id, at LIMIT +?`
+	callbacksOfQuery = `SELECT w.received_at, w.id, w.channel_id, length(w.body) FROM
+		(SELECT DISTINCT p.received_at, p.id FROM json_each(?2) j CROSS JOIN callback_people p ON p.workspace_id = ?1 AND p.value = j.value
+			WHERE (p.received_at, p.id) > (?3, ?4) ORDER BY 1, 2 LIMIT +?5) p
+		CROSS JOIN callbacks w ON w.workspace_id = ?1 AND w.received_at = p.received_at AND w.id = p.id ORDER BY 1, 2`
 	countOptOutsQuery = `SELECT count(*) FROM opt_outs WHERE workspace_id = ? AND since > 0`
 )
 
@@ -83,4 +91,42 @@ func (s *Store) CountOptOuts(ctx context.Context, ws desk.ID) (n int, err error)
 		return err
 	})
 	return n, err
+}
+
+// AttemptsOf returns the unsettled attempts to a contact.
+func (s *Store) AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string) (list []*desk.Attempt, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		list, err = attemptsTo(c, ws, []string{contact.String()}, numbers)
+		return err
+	})
+	named := map[desk.ID]bool{}
+	for _, a := range list {
+		stored.Listed(a)
+	}
+	return slices.DeleteFunc(list, func(a *desk.Attempt) bool { twice := named[a.ID]; named[a.ID] = true; return twice }), err
+}
+
+// ResponsesOf returns responses of endpoints to events of a contact.
+func (s *Store) ResponsesOf(ctx context.Context, ws, contact desk.ID, after desk.EventResponse, limit int) (list []desk.EventResponse, err error) {
+	err = s.read(ctx, int64(limit), func(c conn) error {
+		list, err = all("responses", c.stmt(responsesOfQuery).id(ws).id(contact).id(after.Delivery).time(after.At).int(int64(limit)), func(s *stmt) desk.EventResponse {
+			return desk.EventResponse{Delivery: s.readID(), At: s.readTime(), Response: s.readText()}
+		})
+		return err
+	})
+	return list, err
+}
+
+// CallbacksOf returns the callbacks that name one of the people.
+func (s *Store) CallbacksOf(ctx context.Context, ws desk.ID, people []string, after desk.HeldCallback, limit int) (list []desk.HeldCallback, err error) {
+	if len(people) == 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
+		list, err = all("callbacks", c.stmt(callbacksOfQuery).id(ws).json(people).time(after.ReceivedAt).id(after.ID).int(int64(limit)), func(s *stmt) desk.HeldCallback {
+			return desk.HeldCallback{ReceivedAt: s.readTime(), ID: s.readID(), Channel: s.readID(), Bytes: int(s.readInt())}
+		})
+		return err
+	})
+	return list, err
 }

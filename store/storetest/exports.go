@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -172,4 +174,73 @@ func countedOptOuts(t *testing.T, s store.Store) {
 	n, err := s.CountOptOuts(t.Context(), ws)
 	must(t, err)
 	equal(t, "opt-outs", n, 2)
+}
+
+// exportedOfContact: what is stored about a contact besides its own records.
+func exportedOfContact(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	ada, bob := put(t, s, ws, called("Ada", 1)), put(t, s, ws, called("Bob", 2))
+	channel := newID()
+	var callbacks []desk.HeldCallback
+	for n := range 5 {
+		at := desk.Time(10 + n/2)
+		item := putCallback(t, s, ws, newCallback(channel, at), "111", "user-1")
+		callbacks = append(callbacks, desk.HeldCallback{ReceivedAt: at, ID: item.ID, Channel: channel, Bytes: len(item.Body)})
+	}
+	putCallback(t, s, ws, newCallback(channel, 20), "222")
+	slices.SortFunc(callbacks, func(a, b desk.HeldCallback) int {
+		return cmp.Or(cmp.Compare(a.ReceivedAt, b.ReceivedAt), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	for _, n := range []int{1, 2, 10} {
+		got := pagesOf(t, n, func(after desk.HeldCallback) ([]desk.HeldCallback, bool, error) {
+			list, err := s.CallbacksOf(t.Context(), ws, []string{"user-1", "111", "nobody"}, after, n)
+			return list, len(list) == n, err
+		}, func(h desk.HeldCallback) desk.HeldCallback { return h })
+		equal(t, "callbacks", got, callbacks)
+	}
+	list, err := s.CallbacksOf(t.Context(), ws, nil, desk.HeldCallback{}, 10)
+	must(t, err)
+	equal(t, "callbacks of nobody", len(list), 0)
+
+	var responses []desk.EventResponse
+	for n := range 3 {
+		d := newDelivery(1, []desk.ID{ada.ID, ada.ID, bob.ID}[n])
+		for i := range n + 1 {
+			at := d.CreatedAt + desk.Time(i)
+			d.Tries = append(d.Tries, refused(at, fmt.Sprint("answer ", n, i)))
+			if d.Contact == ada.ID {
+				responses = append(responses, desk.EventResponse{Delivery: d.ID, At: at, Response: fmt.Sprint("answer ", n, i)})
+			}
+		}
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(newID(), []*desk.WebhookDelivery{d}) })
+	}
+	slices.SortFunc(responses, func(a, b desk.EventResponse) int {
+		return cmp.Or(bytes.Compare(a.Delivery[:], b.Delivery[:]), cmp.Compare(a.At, b.At))
+	})
+	for _, n := range []int{1, 2, 10} {
+		got := pagesOf(t, n, func(after desk.EventResponse) ([]desk.EventResponse, bool, error) {
+			list, err := s.ResponsesOf(t.Context(), ws, ada.ID, after, n)
+			return list, len(list) == n, err
+		}, func(r desk.EventResponse) desk.EventResponse { return r })
+		equal(t, "responses", got, responses)
+	}
+
+	attempt := func(phase desk.Phase, contact desk.ID, number string) desk.ID {
+		a := desk.Attempt{ID: newID(), Key: newID().String(), Phase: phase, CreatedAt: now(), Plan: desk.Plan{Channel: channel, Contact: contact, Known: !contact.IsZero(), Number: number, Text: "x"}}
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutAttempt(&a) })
+		return a.ID
+	}
+	want := map[desk.ID]bool{attempt(desk.InDoubt, ada.ID, "111"): true, attempt(desk.Dispatching, ada.ID, "111"): true, attempt(desk.InDoubt, desk.ID{}, "111"): true}
+	attempt(desk.InDoubt, bob.ID, "222")
+	attempt(desk.Refused, ada.ID, "111")
+	attempts, err := s.AttemptsOf(t.Context(), ws, ada.ID, []string{"111"})
+	must(t, err)
+	got := map[desk.ID]bool{}
+	for _, a := range attempts {
+		got[a.ID] = true
+	}
+	equal(t, "attempts", []any{got, len(attempts)}, []any{want, 3})
+	attempts, err = s.AttemptsOf(t.Context(), ws, newID(), nil)
+	must(t, err)
+	equal(t, "attempts to nobody", len(attempts), 0)
 }

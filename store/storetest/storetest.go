@@ -122,6 +122,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"events/pages_end_early":              eventPageBytes,
 		"imports/place_and_key":               importRuns,
 		"exports/contacts":                    exportedContacts,
+		"exports/of_a_contact":                exportedOfContact,
 		"exports/opt_outs":                    countedOptOuts,
 		"history/creation_and_newest":         history,
 		"history/events_stay_until_then":      eventsStay,

@@ -1,0 +1,78 @@
+package exports
+
+import (
+	"context"
+
+	"parley/desk"
+)
+
+// MaxPeople is how many exports of contacts a workspace has on a node at a time (contract-data
+// §7).
+const MaxPeople = 4
+
+// Begin takes a place for the export of a contact. It returns RateLimited if all places of the
+// workspace are taken. The caller must call end.
+func (a *Service) Begin(ws desk.ID) (end func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.people[ws] == MaxPeople {
+		return nil, desk.Errorf(desk.RateLimited, "%d exports of contacts of this workspace are under way on this server, and no more are allowed: wait for one to end", MaxPeople)
+	}
+	a.people[ws]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.people[ws]--; a.people[ws] == 0 {
+			delete(a.people, ws)
+		}
+	}, nil
+}
+
+// Still returns the contact as it is now, if its export may go on. It returns NotFound if the
+// contact was deleted, and Unauthorized or Forbidden if the caller may not read it any more.
+func (a *Service) Still(ctx context.Context, p desk.Principal, contact desk.ID) (*desk.Contact, error) {
+	c, settings, err := a.Store.Contact(ctx, p.Workspace(), contact)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, desk.NoContact()
+	}
+	for _, needs := range []desk.Permission{desk.ContactsRead, desk.ConversationsRead} {
+		if err := p.Still(settings, needs, a.Now()); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// OptOutsOf returns the opt-outs of a contact's numbers.
+func (a *Service) OptOutsOf(ctx context.Context, p desk.Principal, c *desk.Contact) ([]desk.OptOutRow, error) {
+	rows, _, err := a.optOutsOf(ctx, p.Workspace(), []*desk.Contact{c})
+	return rows, err
+}
+
+// Attempts returns the unsettled attempts to a contact.
+func (a *Service) Attempts(ctx context.Context, p desk.Principal, c *desk.Contact) ([]*desk.Attempt, error) {
+	return a.Store.AttemptsOf(ctx, p.Workspace(), c.ID, c.Numbers())
+}
+
+// few is how many short records of a contact a page has.
+const few = 500
+
+// Responses calls do for pages of the responses of endpoints to events of a contact.
+func (a *Service) Responses(ctx context.Context, p desk.Principal, c *desk.Contact, do func([]desk.EventResponse) error) error {
+	return each(ctx, func(after desk.EventResponse) ([]desk.EventResponse, bool, error) {
+		list, err := a.Store.ResponsesOf(ctx, p.Workspace(), c.ID, after, few)
+		return list, len(list) == few, err
+	}, func(r desk.EventResponse) desk.EventResponse { return r }, do)
+}
+
+// Callbacks calls do for pages of the callbacks that name a contact and are still stored.
+func (a *Service) Callbacks(ctx context.Context, p desk.Principal, c *desk.Contact, do func([]desk.HeldCallback) error) error {
+	people := desk.ProviderHandles([]*desk.Contact{c})
+	return each(ctx, func(after desk.HeldCallback) ([]desk.HeldCallback, bool, error) {
+		list, err := a.Store.CallbacksOf(ctx, p.Workspace(), people, after, few)
+		return list, len(list) == few, err
+	}, func(h desk.HeldCallback) desk.HeldCallback { return h }, do)
+}
