@@ -34,7 +34,7 @@ const underDryRun = "TestDryRun/"
 func TestDryRun(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"TestBatch": TestBatch, "TestContacts": TestContacts, "TestSend": TestSend, "TestSendChecksInOrder": TestSendChecksInOrder,
-		"TestSendRefused": TestSendRefused, "random_batches": testDryRunBatches, "random_sends": testDryRunSends,
+		"TestSendRefused": TestSendRefused, "TestSendNeeds": TestSendNeeds, "random_batches": testDryRunBatches, "random_sends": testDryRunSends,
 	} {
 		t.Run(name, test)
 	}

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"sync"
 
 	"parley/app"
@@ -29,7 +31,7 @@ type gap struct {
 // hints.
 func appendTemplate(b []byte, channel *desk.Channel, t *desk.Template) []byte {
 	f := &form{channel: channel, count: make([]int, len(desk.Bindings))}
-	f.add(t)
+	f.add(t, false)
 	from := 0
 	for _, g := range f.gaps {
 		b = append(append(b, f.text[from:g.at]...), `null,"source":null}`...)
@@ -38,18 +40,18 @@ func appendTemplate(b []byte, channel *desk.Channel, t *desk.Template) []byte {
 	return append(b, f.text[from:]...)
 }
 
-func newForm(channel *desk.Channel, library *desk.Library, all bool) *form {
+func newForm(channel *desk.Channel, library *desk.Library, which listed) *form {
 	f := &form{library: library, channel: channel, count: make([]int, len(desk.Bindings))}
 	for _, t := range library.Templates {
-		if all || t.Sendable() {
-			f.add(t)
+		if which.all || t.Sendable() || which.needs && t.Fillable() {
+			f.add(t, which.needs)
 		}
 	}
 	f.text, f.gaps = slices.Clip(f.text), slices.Clip(f.gaps)
 	return f
 }
 
-func (f *form) add(t *desk.Template) {
+func (f *form) add(t *desk.Template, needs bool) {
 	b := f.text
 	if len(b) > 0 {
 		b = append(b, ',')
@@ -78,13 +80,25 @@ func (f *form) add(t *desk.Template) {
 		f.gaps = append(f.gaps, gap{len(b), n})
 		f.count[n]++
 	}
-	b = append(b, `],"sendable":`...)
-	if t.Sendable() {
-		b = append(b, "true}"...)
-	} else {
-		b = append(b, "false}"...)
+	b = strconv.AppendBool(append(b, `],"sendable":`...), t.Sendable())
+	if needs {
+		b = appendNeeds(append(b, `,"needs":`...), t.Needs)
 	}
+	b = append(b, '}')
 	f.text = b
+}
+
+// appendNeeds appends what a send of a template supplies besides the values of its
+// variables, or null.
+func appendNeeds(b []byte, needs []desk.Need) []byte {
+	if needs == nil {
+		return append(b, "null"...)
+	}
+	return appendArray(b, needs, func(b []byte, n desk.Need) []byte {
+		b = desk.AppendJSONString(append(b, `{"address":`...), n.Address)
+		b = desk.AppendJSONString(append(b, `,"kind":`...), cmp.Or(string(n.Kind), "link"))
+		return append(appendText(append(b, `,"url":`...), n.URL), '}')
+	})
 }
 
 // fill returns the form's templates with a list's values in the gaps.
@@ -137,20 +151,26 @@ type forms struct {
 
 type formKey struct {
 	channel desk.ID
-	all     bool
+	which   listed
+}
+
+// listed says which templates a list has besides those that are sendable.
+type listed struct {
+	all   bool // all others
+	needs bool // those that can be sent with what they need, which the list names
 }
 
 // of returns the form of a list. The library and the channel have the same version, so a
 // form made from them is up to date.
-func (f *forms) of(l *app.TemplateList, all bool) *form {
-	key := formKey{l.Channel.ID, all}
+func (f *forms) of(l *app.TemplateList, which listed) *form {
+	key := formKey{l.Channel.ID, which}
 	f.mu.RLock()
 	known := f.kept[key]
 	f.mu.RUnlock()
 	if known != nil && known.library == l.Library && known.channel == l.Channel {
 		return known
 	}
-	made := newForm(l.Channel, l.Library, all)
+	made := newForm(l.Channel, l.Library, which)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known = f.kept[key]; known != nil {

@@ -21,10 +21,13 @@ func TestListBytesCoverTheJSON(t *testing.T) {
 		message := &desk.Message{ExternalID: text, Text: text, Delivery: desk.Delivered, Direction: desk.Outbound, Failure: &desk.Failure{Code: -1 << 62, Title: text, Fix: text},
 			Kind: desk.KindUnsupported, Author: desk.Author{Type: desk.AuthorMember, ID: desk.ID{1}, Name: text}, ReplyTo: desk.ID{1},
 			Extra: &desk.Extra{Location: &desk.Location{Latitude: -89.1234567890123, Longitude: -179.1234567890123, Name: text, Address: text}}}
+		links := *message
+		links.Extra = &desk.Extra{Links: []desk.Link{{Title: text, URL: text}}}
 		for what, sizes := range map[string][2]int{
 			"contact":      {len(appendContact(nil, c)), c.ListBytes()},
 			"conversation": {len(appendConversation(nil, v, desk.WhatsAppChannel)), v.ListBytes()},
 			"message":      {len(appendMessage(nil, message, &desk.Settings{})), message.ListBytes()},
+			"with links":   {len(appendMessage(nil, &links, &desk.Settings{})), links.ListBytes()},
 			"member":       {len(appendMember(nil, m)), m.ListBytes()},
 		} {
 			if sizes[0] > sizes[1] || sizes[1] > sizes[0]+1000 {

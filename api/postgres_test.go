@@ -41,7 +41,7 @@ func TestPostgres(t *testing.T) {
 		TestLongReference,
 		TestReplyRefused, TestReplyRefusedByProvider, TestReplyKeys, TestReplyAtTheEnd, TestReplyAddress, TestErasureRaces,
 		TestUnauthorizedIsTheSameBytes, TestOtherWorkspace,
-		TestSend, TestIdempotencyKey, TestSendReplays_in_another_country, TestSendConflict_names_in_the_order_of_the_request, TestSendRefused, TestSendChecksInOrder, TestSendReplays, TestSendAtOnce, TestSendLost, TestSendInProgress, TestSendStores, TestSendRevoked,
+		TestSend, TestIdempotencyKey, TestSendReplays_in_another_country, TestSendConflict_names_in_the_order_of_the_request, TestSendRefused, TestSendChecksInOrder, TestSendReplays, TestSendAtOnce, TestSendLost, TestSendInProgress, TestSendStores, TestSendRevoked, TestTemplateNeeds, TestSendNeeds, TestSendNeeds_once,
 		TestSnippets,
 		TestTalk, TestReply,
 		TestTemplates, TestTemplatesLookUpNobody, TestTemplatesChannel, TestTemplatesChange, TestTemplatesAtOnce,

@@ -168,6 +168,8 @@ func appendExtra(b []byte, c *desk.Extra) []byte {
 	case c == nil:
 	case c.Buttons != nil:
 		return append(appendArray(append(b, `{"buttons":`...), c.Buttons, appendButton), '}')
+	case c.Links != nil:
+		return append(appendArray(append(b, `{"links":`...), c.Links, appendLink), '}')
 	case c.Choice != nil:
 		return append(appendButton(append(b, `{"choice":`...), *c.Choice), '}')
 	case c.Location != nil:
@@ -186,6 +188,11 @@ func appendNumber(b []byte, f float64) []byte { return strconv.AppendFloat(b, f,
 func appendButton(b []byte, v desk.Button) []byte {
 	b = desk.AppendJSONString(append(b, `{"id":`...), v.ID)
 	return append(desk.AppendJSONString(append(b, `,"title":`...), v.Title), '}')
+}
+
+func appendLink(b []byte, l desk.Link) []byte {
+	b = desk.AppendJSONString(append(b, `{"title":`...), l.Title)
+	return append(desk.AppendJSONString(append(b, `,"url":`...), l.URL), '}')
 }
 
 // appendState appends the state of a conversation.

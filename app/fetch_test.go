@@ -31,6 +31,7 @@ type courier struct {
 	tries map[string]int
 
 	uploading func() // called while a file is handed over
+	refuses   error  // the error when a file is handed over
 
 	deaf int      // this many read receipts fail
 	read []string // the messages for which read receipts came, including those that failed
@@ -47,6 +48,7 @@ func (c *courier) Upload(_ context.Context, _ provider.Access, mime, name string
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tries["upload"]++
+	err = errors.Join(err, c.refuses)
 	return fmt.Sprint(mime, " ", name, " ", size, " ", len(b), " ", c.tries["upload"]), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -40,6 +41,7 @@ type meta struct {
 	calls     []provider.Dispatch
 	sick      bool          // reading panics
 	stuck     chan struct{} // reading waits until it is closed; nil: reading does not wait
+	uploads   int
 }
 
 func newMeta() *meta {
@@ -73,6 +75,14 @@ func (m *meta) Send(_ context.Context, d provider.Dispatch) (provider.Receipt, e
 
 // MarkRead replaces the method of whatsapp.Provider, so that no call is made.
 func (m *meta) MarkRead(context.Context, provider.Access, string) error { return nil }
+
+// Upload replaces the method of whatsapp.Provider, so that no call is made.
+func (m *meta) Upload(context.Context, provider.Access, string, string, int64, io.Reader) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uploads++
+	return fmt.Sprint("upload ", m.uploads), nil
+}
 
 func (m *meta) Templates(ctx context.Context, at provider.Access) ([]desk.TemplateSource, error) {
 	m.mu.Lock()

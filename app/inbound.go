@@ -453,7 +453,7 @@ func (a *App) moveForward(tx store.Tx, m *desk.Message, n desk.StatusUpdate) err
 			return err
 		}
 	}
-	if err := a.shutBy(tx, m); err != nil {
+	if err := a.failedBy(tx, m); err != nil {
 		return err
 	}
 	return tx.Append(events...)

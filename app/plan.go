@@ -11,43 +11,54 @@ import (
 )
 
 // plan checks a request in the contract's order (§5), up to the send itself. It returns the
-// new attempt, the message to send, and the contact, which may not be stored yet. It stores
-// nothing.
-func (a *App) plan(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (*desk.Attempt, *outgoing, *desk.Contact, error) {
+// plan. It stores nothing.
+func (a *App) plan(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (*plannedSend, error) {
 	if !r.OptInConfirmed {
 		e := desk.Errorf(desk.OptInRequired, "must be true: it asserts, on every call, that the person agreed to be written to")
 		e.At = "/opt_in_confirmed"
-		return nil, nil, nil, e
+		return nil, e
 	}
 	channel, err := p.Settings.PickChannel(r.Channel)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if err := a.usable(channel); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	contact, created, number, err := a.recipient(ctx, p, r)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	var assignee desk.ID
 	if r.Assignee.Has() {
 		m, err := memberNamed(p.Settings, "/assignee", r.Assignee.Value)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 		assignee = m.ID
 	}
-	template, values, err := a.fill(ctx, p, channel, number, contact, r)
+	library, err := a.libraries.of(ctx, p.Workspace(), channel)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
+	}
+	template, values, err := a.fill(ctx, p, library, number, contact, r)
+	if err != nil {
+		return nil, err
+	}
+	supplied := template.Supplied(r.Variables)
+	file, sent, err := a.titleFile(ctx, p, template, supplied, contact)
+	if err != nil {
+		return nil, err
 	}
 	now := a.now()
 	at := &desk.Attempt{ID: a.newID(), Key: r.Key, Hash: r.Hash, Actor: p.Actor, Phase: desk.Dispatching, CreatedAt: now, Plan: desk.Plan{
 		Channel: channel.ID, Conversation: a.newID(), Message: a.newID(),
 		Template: template.Name, Language: template.Language, Text: template.Text(values),
-		OptIn: desk.NewOptIn(p.Actor, now, request), Assignee: assignee, Number: number,
+		OptIn: desk.NewOptIn(p.Actor, now, request), Assignee: assignee, Number: number, Links: template.Links(supplied),
 	}}
+	if file != nil {
+		at.Plan.Media = file.ID
+	}
 	if contact != nil {
 		at.Plan.Contact, at.Plan.Known = contact.ID, true
 	} else {
@@ -55,10 +66,77 @@ func (a *App) plan(ctx context.Context, p desk.Principal, r *desk.SendRequest, r
 		contact = created
 	}
 	access, err := a.accessToSend(p.Workspace(), channel)
-	return at, &outgoing{Dispatch: provider.Dispatch{
+	d := &outgoing{Dispatch: provider.Dispatch{
 		Access: access, Attempt: at.ID, Number: number,
-		Template: template, Components: template.Components(values),
-	}}, contact, err
+		Template: template, Components: template.Components(values, supplied), File: sent,
+	}}
+	if len(template.Needs) > 0 {
+		d.library = library.Version
+	}
+	return &plannedSend{at, d, contact, file}, err
+}
+
+// A plannedSend is a send of a template that passed all checks.
+type plannedSend struct {
+	attempt  *desk.Attempt
+	dispatch *outgoing
+	contact  *desk.Contact // it may not be stored yet
+	file     *desk.Media   // in the template's title; nil: none
+}
+
+// titleTypes names the files that a template's title takes, by its kind.
+var titleTypes = map[desk.MessageKind]string{
+	desk.KindImage: "a JPEG or PNG picture", desk.KindVideo: "an MP4 or 3GPP video", desk.KindDocument: "a PDF",
+}
+
+// titleFile returns the file of a template's title, or nil if it has none. The file is an
+// upload, or was sent by the contact (nil: not known yet).
+func (a *App) titleFile(ctx context.Context, p desk.Principal, t *desk.Template, supplied []string, contact *desk.Contact) (*desk.Media, *provider.SentFile, error) {
+	if len(t.Needs) == 0 || !t.Needs[0].IsFile() {
+		return nil, nil, nil
+	}
+	id, _ := desk.ParseID(supplied[0]) // a malformed id is unknown
+	var from desk.ID
+	if contact != nil {
+		from = contact.ID
+	}
+	file, err := a.attachable(ctx, p, from, id, t.Needs[0].Unsendable)
+	if e := (*desk.Error)(nil); errors.As(err, &e) {
+		if why, ok := e.Details.(desk.UnsendableMedia); ok && why.Max == 0 {
+			e.Message = "the template's title takes " + titleTypes[t.Needs[0].Kind]
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, &provider.SentFile{Kind: file.Kind, Name: file.Name}, nil
+}
+
+// attachable returns a file that can be sent to a contact (zero: not known yet): an upload,
+// or a file that the contact sent. unsendable says why a ready file can't be sent.
+func (a *App) attachable(ctx context.Context, p desk.Principal, contact, id desk.ID, unsendable func(*desk.Media) *desk.UnsendableMedia) (*desk.Media, error) {
+	m, err := a.Media.Record(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	if !m.ContactID.IsZero() && m.ContactID != contact {
+		return nil, desk.NoMedia()
+	}
+	if err := m.Unavailable(); err != nil {
+		return nil, err
+	}
+	if why := unsendable(m); why != nil {
+		e := desk.Errorf(desk.MediaNotSendable, "the provider does not take files of this type")
+		switch why.Reason {
+		case "size":
+			e = desk.Errorf(desk.MediaNotSendable, "the provider takes files of this type up to %d bytes, and this one has %d", why.Max, why.Size)
+		case "caption":
+			e = desk.Errorf(desk.MediaNotSendable, "a file of this kind has no caption: leave it out, and send a text after it")
+		}
+		e.Details = *why
+		return nil, e
+	}
+	return m, nil
 }
 
 // accessToSend decrypts the channel's secrets, or returns ChannelNotUsable if it can't.
@@ -178,11 +256,7 @@ func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, ne
 
 // fill finds the template and checks that it may be sent with these values to this
 // number, and to the contact if there is one.
-func (a *App) fill(ctx context.Context, p desk.Principal, channel *desk.Channel, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
-	library, err := a.libraries.of(ctx, p.Workspace(), channel)
-	if err != nil {
-		return nil, nil, err
-	}
+func (a *App) fill(ctx context.Context, p desk.Principal, library *desk.Library, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
 	t := library.Find(r.Template, r.Language)
 	if t == nil {
 		languages := library.Languages(r.Template)
@@ -190,9 +264,12 @@ func (a *App) fill(ctx context.Context, p desk.Principal, channel *desk.Channel,
 		e.Details = desk.Languages{Languages: languages}
 		return nil, nil, e
 	}
-	if !t.Sendable() {
+	if reasons := t.ReasonsAgainst(r.Variables); len(reasons) > 0 {
 		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and every variable plain text").Advise(desk.SeeDetails)
-		e.Details = desk.Unsendable{Status: t.Status, Reasons: t.Reasons}
+		if t.Fillable() {
+			e.Message = "the template needs more than the values of its variables: send " + t.NeededAddresses() + " too, in an object of values by address"
+		}
+		e.Details = desk.Unsendable{Status: t.Status, Reasons: reasons}
 		return nil, nil, e
 	}
 	if t.Marketing() {
@@ -247,7 +324,8 @@ func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHas
 // An outgoing is a message for the provider, with data for the transaction that holds its key.
 type outgoing struct {
 	provider.Dispatch
-	seen *Seen // the state of the conversation that the author of a reply saw; nil: not checked
+	seen    *Seen // the state of the conversation that the author of a reply saw; nil: not checked
+	library int64 // the version of the templates that say what the template needs; 0: not checked
 }
 
 // OptedOut returns the time of a contact's opt-out of marketing, or 0 if there is none.

@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 
 	"parley/desk"
-	"parley/provider"
 )
 
 // Reply sends a free message into a conversation, once for each Idempotency-Key, as Send
@@ -36,23 +34,4 @@ func (a *App) TryReply(ctx context.Context, p desk.Principal, r *desk.ReplyReque
 	m.Conversation.LastMessageAt, m.Message.Attachment = plan.conversation.LastMessageAt, plan.file
 	m.Message.ID, m.Message.TS, m.Message.Delivery = desk.ID{}, 0, ""
 	return a.answer(m), nil
-}
-
-// attach hands the file of a reply to the provider.
-func (a *App) attach(ctx context.Context, d *outgoing, file *desk.Media) (err error) {
-	talker, ok := a.providers[d.Channel.Kind].(provider.Talker)
-	if !ok {
-		return desk.Errorf(desk.MediaNotSendable, "no files can be sent on this channel")
-	}
-	d.File.Ref, err = a.Media.HandOver(context.WithoutCancel(ctx), d.Access, talker, file)
-	var refusal *desk.Refusal
-	switch {
-	case errors.As(err, &refusal):
-		return refusal.Answer()
-	case err != nil && desk.AsError(err).Type == desk.Internal:
-		e := desk.Errorf(desk.ProviderUnavailable, "the provider did not take the file, so nothing was sent: try again")
-		e.Err = err
-		return e
-	}
-	return err
 }

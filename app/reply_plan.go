@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"parley/desk"
 	"parley/provider"
@@ -21,33 +22,6 @@ func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID
 		}
 		after = next
 	}
-}
-
-// attachable returns a file that can be sent to a contact: an upload, or a file that the
-// contact sent.
-func (a *App) attachable(ctx context.Context, p desk.Principal, contact desk.ID, s *desk.SentAttachment) (*desk.Media, error) {
-	m, err := a.Media.Record(ctx, p, s.Media)
-	if err != nil {
-		return nil, err
-	}
-	if !m.ContactID.IsZero() && m.ContactID != contact {
-		return nil, desk.NoMedia()
-	}
-	if err := m.Unavailable(); err != nil {
-		return nil, err
-	}
-	if why := m.Unsendable(s.Caption != ""); why != nil {
-		e := desk.Errorf(desk.MediaNotSendable, "the provider does not take files of this type")
-		switch why.Reason {
-		case "size":
-			e = desk.Errorf(desk.MediaNotSendable, "the provider takes files of this type up to %d bytes, and this one has %d", why.Max, why.Size)
-		case "caption":
-			e = desk.Errorf(desk.MediaNotSendable, "a file of this kind has no caption: leave it out, and send a text after it")
-		}
-		e.Details = *why
-		return nil, e
-	}
-	return m, nil
 }
 
 // A plannedReply is a reply that passed all checks.
@@ -99,7 +73,8 @@ func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequ
 	}
 	text, file, sent := r.Text, (*desk.Media)(nil), (*provider.SentFile)(nil)
 	if r.Attachment != nil {
-		if file, err = a.attachable(ctx, p, c.ContactID, r.Attachment); err != nil {
+		unsendable := func(m *desk.Media) *desk.UnsendableMedia { return m.Unsendable(r.Attachment.Caption != "") }
+		if file, err = a.attachable(ctx, p, c.ContactID, r.Attachment.Media, unsendable); err != nil {
 			return nil, err
 		}
 		plan.Kind, plan.Media, text = file.Kind, file.ID, file.AttachmentText(r.Attachment.Caption)
@@ -206,24 +181,30 @@ func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 			return errSilent
 		}
 	}
-	if !plan.Reply.Media.IsZero() {
-		// From now on the file can't be deleted: see Attempt.Holds.
-		m, err := tx.Media(plan.Reply.Media)
-		if err != nil {
-			return err
-		}
-		if m == nil {
-			return desk.NoMedia()
-		}
-		if err := m.Unavailable(); err != nil {
-			return err
-		}
+	if err := stillHasFile(tx, plan); err != nil {
+		return err
 	}
 	if w.Number != "" || w.UserID != "" {
 		plan.Number, plan.Reply.UserID = addressOf(&w, nil)
 		d.Number, d.UserID = plan.Number, plan.Reply.UserID
 	}
 	return nil
+}
+
+// stillHasFile checks, in the transaction that holds the key, the file of a message. From
+// now on the file can't be deleted: see Attempt.Holds.
+func stillHasFile(tx store.Tx, plan *desk.Plan) error {
+	if plan.File().IsZero() {
+		return nil
+	}
+	m, err := tx.Media(plan.File())
+	switch {
+	case err != nil:
+		return err
+	case m == nil:
+		return desk.NoMedia()
+	}
+	return m.Unavailable()
 }
 
 // alone makes the same check as still. It also returns Changed if another reply is being
@@ -284,4 +265,23 @@ func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalI
 	}
 	m.Conversation.Note(&m.Message)
 	return m
+}
+
+// attach hands the file of a message to the provider.
+func (a *App) attach(ctx context.Context, d *outgoing, file *desk.Media) (err error) {
+	talker, ok := a.providers[d.Channel.Kind].(provider.Talker)
+	if !ok {
+		return desk.Errorf(desk.MediaNotSendable, "no files can be sent on this channel")
+	}
+	d.File.Ref, err = a.Media.HandOver(context.WithoutCancel(ctx), d.Access, talker, file)
+	var refusal *desk.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return refusal.Answer()
+	case err != nil && desk.AsError(err).Type == desk.Internal:
+		e := desk.Errorf(desk.ProviderUnavailable, "the provider did not take the file, so nothing was sent: try again")
+		e.Err = err
+		return e
+	}
+	return err
 }

@@ -17,23 +17,48 @@ import (
 // are those of contract §5; only a definite refusal frees the key. It runs to its end
 // even if the caller leaves.
 //
-// The steps: First everything is checked, and nothing is stored. Then the send waits
-// for the provider's limits. The attempt takes the key with the whole plan, durably, before
+// The steps: First everything is checked, and nothing is stored. Then the provider gets the
+// file in the template's title, if there is one. Then the send waits for the provider's
+// limits. The attempt takes the key with the whole plan, durably, before
 // the first byte is sent. The provider is called outside of any transaction. Its answer
 // is stored, in one transaction with all its consequences. If the process dies in
 // between, the attempt is never sent again: it is in doubt until a status, or a person,
 // settles it.
 func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
-	for {
+	for again := 0; ; again++ {
 		answer, err := a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
-			at, d, _, err := a.plan(ctx, p, r, request)
-			return at, d, err
+			plan, err := a.plan(ctx, p, r, request)
+			if err != nil {
+				return nil, nil, err
+			}
+			if plan.file != nil {
+				err = a.attach(ctx, plan.dispatch, plan.file)
+			}
+			return plan.attempt, plan.dispatch, err
 		})
-		if !errors.Is(err, errContactGone) {
+		switch {
+		case errors.Is(err, errTemplatesMoved) && again < plansAgain:
+			settings, err := a.store.Settings(ctx, p.Workspace())
+			if err == nil {
+				err = p.Still(settings, desk.MessagesSend, a.now())
+			}
+			if err != nil {
+				return SendAnswer{}, err
+			}
+			p = p.In(settings)
+		case !errors.Is(err, errContactGone):
 			return answer, err
 		}
 	}
 }
+
+// errTemplatesMoved means that the templates have changed after a send was planned whose
+// template needs a file or links. While the provider gets a large file, that takes a
+// while. The send is then planned again, because its template may need something else now.
+var errTemplatesMoved = desk.Errorf(desk.Unavailable, "the templates have changed while this send was prepared, so nothing was sent: try again")
+
+// plansAgain is how often a send is planned again for that reason.
+const plansAgain = 3
 
 // errContactGone means that a send's contact was deleted after the send was planned. The
 // send is then planned again without this contact. It gets a new contact for the number, or
@@ -75,13 +100,14 @@ func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]b
 // It returns the answer that a send would store, without the ids and times that are not
 // stored yet.
 func (a *App) TrySend(ctx context.Context, p desk.Principal, r *desk.SendRequest) ([]byte, error) {
-	at, d, contact, err := a.plan(ctx, p, r, desk.ID{})
+	plan, err := a.plan(ctx, p, r, desk.ID{})
 	if err != nil {
 		return nil, err
 	}
+	at, contact := plan.attempt, plan.contact
 	var open *desk.Conversation
 	if at.Plan.Known {
-		if open, err = a.openConversation(ctx, p.Workspace(), d.Channel.ID, contact.ID); err != nil {
+		if open, err = a.openConversation(ctx, p.Workspace(), at.Plan.Channel, contact.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -174,6 +200,14 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 				return cmp.Or(err, errContactGone)
 			}
 		}
+		if at.Plan.Reply == nil {
+			if c := tx.Settings().Channel(at.Plan.Channel); d.library != 0 && c.Library != d.library {
+				return errTemplatesMoved
+			}
+			if err := stillHasFile(tx, &at.Plan); err != nil {
+				return err
+			}
+		}
 		d.By = a.clock().Add(a.bounds.FirstByte)
 		at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
 		if err := tx.PutAttempt(at); err != nil {
@@ -218,10 +252,8 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *out
 	}
 	var refusal *desk.Refusal
 	if errors.As(err, &refusal) {
-		if refusal.StaleMedia && at.Plan.Reply != nil { // the next try gives the file to the provider again
-			if err := a.store.PutMediaRef(ctx, ws, at.Plan.Reply.Media, d.Channel.ID, "", 0); err != nil {
-				a.log.WarnContext(ctx, "the provider's id of a file can't be dropped", "workspace_id", ws, "media_id", at.Plan.Reply.Media, "err", err)
-			}
+		if refusal.StaleMedia {
+			a.dropRef(ctx, ws, at.Plan.File(), d.Channel.ID)
 		}
 		if refusal.Type == desk.WindowClosed {
 			refusal.At = at.CreatedAt
@@ -254,6 +286,14 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *out
 			"attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
 	}
 	return doneOr(stored, outcomeUnknown(at.ID))
+}
+
+// dropRef drops the provider's id of a file, so that the next message with the file gives it
+// to the provider again.
+func (a *App) dropRef(ctx context.Context, ws, media, channel desk.ID) {
+	if err := a.store.PutMediaRef(ctx, ws, media, channel, "", 0); err != nil {
+		a.log.WarnContext(ctx, "the provider's id of a file can't be dropped", "workspace_id", ws, "media_id", media, "err", err)
+	}
 }
 
 // doneOr returns the stored answer if the attempt is finished, otherwise err. A status may

@@ -135,7 +135,7 @@ func (a *App) takeEarly(tx store.Tx, m *desk.Message) (events []desk.Event, err 
 			return nil, err
 		}
 	}
-	return events, a.shutBy(tx, m)
+	return events, a.failedBy(tx, m)
 }
 
 // reach moves a message forward to a reported status. It returns the event of this change,
@@ -262,7 +262,10 @@ func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *des
 	m.Message = desk.Message{
 		ID: plan.Message, ConversationID: m.Conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
 		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
-		Template: plan.Template + "/" + plan.Language, Kind: desk.KindTemplate, Author: s.AuthorOf(at.Actor), Attempt: at.ID,
+		Template: plan.Template + "/" + plan.Language, Kind: desk.KindTemplate, Author: s.AuthorOf(at.Actor), Attempt: at.ID, Media: plan.Media,
+	}
+	if plan.Links != nil {
+		m.Message.Extra = &desk.Extra{Links: plan.Links}
 	}
 	m.Conversation.Note(&m.Message)
 	return m

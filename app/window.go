@@ -35,20 +35,35 @@ func failedOrNot(tx store.Tx, m *desk.Message) error {
 
 // ClosesWindow tells whether a failure on a channel means that the window is closed.
 func (a *App) ClosesWindow(s *desk.Settings, channel desk.ID, f *desk.Failure) bool {
-	c := s.Channel(channel)
-	if c == nil || f == nil {
-		return false
-	}
-	talker, ok := a.providers[c.Kind].(provider.Talker)
-	return ok && talker.ClosesWindow(f.Code)
+	talker := a.talkerOf(s, channel)
+	return talker != nil && f != nil && talker.ClosesWindow(f.Code)
 }
 
-// shutBy closes the window if the provider refused a message because the window is closed.
-func (a *App) shutBy(tx store.Tx, m *desk.Message) error {
-	if m.Delivery != desk.Failed || !a.ClosesWindow(tx.Settings(), m.ChannelID, m.Failure) {
+// talkerOf returns the provider of a channel, or nil if people can't be answered through it.
+func (a *App) talkerOf(s *desk.Settings, channel desk.ID) provider.Talker {
+	c := s.Channel(channel)
+	if c == nil {
 		return nil
 	}
-	return shut(tx, m.ChannelID, m.ContactID, m.TS, desk.ByTheProvider)
+	talker, _ := a.providers[c.Kind].(provider.Talker)
+	return talker
+}
+
+// failedBy stores what the failure of a message means: the window may be closed, or the
+// provider may have lost the message's file.
+func (a *App) failedBy(tx store.Tx, m *desk.Message) error {
+	if m.Delivery != desk.Failed || m.Failure == nil {
+		return nil
+	}
+	talker := a.talkerOf(tx.Settings(), m.ChannelID)
+	switch {
+	case talker == nil:
+	case talker.ClosesWindow(m.Failure.Code):
+		return shut(tx, m.ChannelID, m.ContactID, m.TS, desk.ByTheProvider)
+	case talker.LosesFile(m.Failure.Code) && !m.Media.IsZero():
+		return tx.DropMediaRef(m.Media, m.ChannelID)
+	}
+	return nil
 }
 
 // shut closes the window of a contact for messages up to a time.

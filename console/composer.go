@@ -16,12 +16,6 @@ type quote struct {
 	Text string
 }
 
-// A keptFile is a file that was uploaded with a form, kept because the form was refused.
-type keptFile struct {
-	ID         desk.ID
-	Name, Size string
-}
-
 // A windowBar shows the time that is left for free replies to the person.
 type windowBar struct {
 	Until moment
@@ -181,6 +175,10 @@ func (c *call) wholePage() bool {
 }
 
 func (c *call) newKey() string { return c.ownKeys() + c.s.app.NewID().String() }
+
+// ownKeys is the prefix of the Idempotency-Keys of the member's forms. So a form can't
+// use the key of a program or of another member.
+func (c *call) ownKeys() string { return "console-" + c.p.Actor.ID.String() + "-" }
 
 // ownKey reports whether an Idempotency-Key belongs to one of the member's forms.
 func (c *call) ownKey(key string) bool {

@@ -25,6 +25,7 @@ type bubble struct {
 	Chosen    bool // the message is a tap on a button
 	Text      []run
 	Buttons   []string
+	Links     []linkButton
 	Reactions []reaction
 	At        moment
 	Track     *track
@@ -50,6 +51,10 @@ type quotation struct {
 
 // A reaction is an emoji on a message.
 type reaction struct{ Emoji, By string }
+
+// A linkButton is a button of a template that opens a link. Href is "" if the link can't be
+// opened in a browser.
+type linkButton struct{ Title, Target, Href string }
 
 // A place is a location in a message.
 type place struct{ Name, Address, Coordinates, Href string }
@@ -130,7 +135,13 @@ func (c *call) messages(id desk.ID, before string) ([]*desk.Message, string, err
 	page, next, err := c.s.app.Messages(c.r.Context(), c.p, id, before, threadRows)
 	size := 0
 	for i, m := range page {
-		if size += len(m.Text); size > threadText && i > 0 {
+		size += len(m.Text)
+		if m.Extra != nil {
+			for _, l := range m.Extra.Links {
+				size += len(l.Title) + 2*len(l.URL) // the link is there twice
+			}
+		}
+		if size > threadText && i > 0 {
 			return c.s.app.Messages(c.r.Context(), c.p, id, before, i)
 		}
 	}
@@ -255,7 +266,9 @@ func (c *call) bubble(t *thread, m *desk.Message) bubble {
 	text := m.Text
 	if !m.Media.IsZero() {
 		b.File = fileOf(m)
-		text = caption(m)
+		if m.Kind != desk.KindTemplate { // the text of a template does not name its file
+			text = caption(m)
+		}
 		if b.File.Show == "image" && text != "" {
 			b.File.Name = plain(text)
 		}
@@ -263,6 +276,9 @@ func (c *call) bubble(t *thread, m *desk.Message) bubble {
 	if v := m.Extra; v != nil {
 		for _, button := range v.Buttons {
 			b.Buttons = append(b.Buttons, button.Title)
+		}
+		for _, l := range v.Links {
+			b.Links = append(b.Links, linkButton{cmp.Or(l.Title, "Link"), undirected(l.URL), webLink(l.URL)})
 		}
 		if v.Location != nil {
 			b.Place, text = placeOf(v.Location), ""
@@ -277,6 +293,14 @@ func (c *call) bubble(t *thread, m *desk.Message) bubble {
 		}
 	}
 	return b
+}
+
+// webLink returns a link if a browser can open it: it begins with http:// or https://.
+func webLink(link string) string {
+	if at := links.FindStringIndex(link); at == nil || at[0] != 0 {
+		return ""
+	}
+	return link
 }
 
 func failureOf(t *thread, m *desk.Message) *failure {

@@ -26,7 +26,7 @@ func TestPostgres(t *testing.T) {
 		TestOverview, TestOverview_team,
 		TestPolicy_assign, TestPolicy_hours, TestPolicy_replies, TestPolicy_channel,
 		TestRoutes, TestHome,
-		TestTemplates, TestSend, TestSend_search, TestSend_panel,
+		TestTemplates, TestSend, TestSend_search, TestSend_panel, TestSend_file,
 		TestSends_outcome, TestSends, TestSends_release_many,
 		TestSettings_roles, TestSettings_workspace, TestSettings_members, TestSettings_keys, TestSettings_attributes, TestSettings_orderWithEqualPositions,
 		TestSignIn_byLink, TestSignIn_byPassword, TestSignIn_choice, TestSessions_end, TestSessions_writes, TestSignIn_crossSite, TestMe, TestSessions_streams, TestChoose_ended, TestChoose_older, TestSessions_tokens,

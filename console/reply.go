@@ -31,7 +31,7 @@ func (s *Server) reply(c *call) error {
 // replyRequest reads the form, and stores its file.
 func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
 	r := &desk.ReplyRequest{Key: c.form.text("key"), Conversation: id, Text: c.form.raw("reply")}
-	file, err := c.replyFile()
+	file, err := c.formFile()
 	if err != nil {
 		return nil, err
 	}
@@ -88,27 +88,6 @@ func titles(fields []string) (list []string) {
 		}
 	}
 	return list
-}
-
-// replyFile stores the form's file, or finds the file that a refused form has kept. It
-// returns nil if there is none.
-func (c *call) replyFile() (m *desk.Media, err error) {
-	switch f := c.form.file; {
-	case f != nil:
-		m, err = c.s.app.Media.Upload(c.r.Context(), c.p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content)
-		err = c.uploaded(err)
-	case c.form.text("media") != "" && !c.form.has("without"):
-		id, _ := desk.ParseID(c.form.text("media"))
-		m, err = c.s.app.Media.Record(c.r.Context(), c.p, id)
-		if desk.IsType(err, desk.NotFound) {
-			err = desk.Invalidf("the file is not there any more: choose it again")
-		}
-	}
-	c.form.values.Del("media")
-	if m != nil && err == nil {
-		c.form.values.Set("media", m.ID.String())
-	}
-	return m, err
 }
 
 // notReplied responds to a reply that was not sent. It deletes the reply's file, unless

@@ -141,7 +141,7 @@ func (s *Server) routes() []route {
 }
 
 // withFile lists the actions whose form may have a file.
-var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true}
+var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true, "POST /send": true}
 
 // streams lists the pages that are sent piece by piece.
 var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true}

@@ -1,7 +1,11 @@
 package console
 
 import (
+	"cmp"
+	"context"
+	"encoding/hex"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +36,7 @@ type sendPage struct {
 	Template, Title, Other string // the chosen template, its name, and the link to the others
 	Key                    string
 	Fields                 []*valueField
+	File                   *fileField // for the title; nil: it needs none
 	Sender                 *field
 	OptIn                  *field
 	Shown                  *shownTemplate
@@ -57,6 +62,13 @@ const foundRows = 20
 type valueField struct {
 	*field
 	Before, After string
+}
+
+// A fileField is the field of the file in a template's title.
+type fileField struct {
+	*field
+	Accept string
+	Kept   *keptFile // nil: none
 }
 
 func (s *Server) sendForm(c *call) error {
@@ -119,7 +131,7 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	}
 	d.Library = "/templates?channel=" + v.ID.String()
 	name, language, _ := strings.Cut(d.Template, "/")
-	if t := l.Library.Find(name, language); t != nil && t.Sendable() {
+	if t := l.Library.Find(name, language); t != nil && (t.Sendable() || t.Fillable()) {
 		d.Title, d.Other = t.Name+" · "+languageName(t.Language), c.sendHref(d, "")
 		return d, c.fillSend(d, l, t, contact)
 	}
@@ -251,7 +263,25 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 		values[v.Address()] = f.Value
 		d.Fields = append(d.Fields, f)
 	}
+	for _, n := range t.Needs {
+		if n.IsFile() {
+			continue
+		}
+		words := ""
+		if sample := t.Look.Samples[n.Address]; sample != "" {
+			words = "For example: " + sample
+		}
+		f := &valueField{field: c.form.Field("value."+n.Address, "end of the link", words, "").Need(), Before: apart(n.Title) + ": " + undirected(beginOf(n))}
+		c.form.call(f.Name, f.Before+"["+f.Label+"]")
+		values[n.Address] = f.Value
+		d.Fields = append(d.Fields, f)
+	}
 	d.Shown = shown(t, values)
+	if d.Shown.File != nil {
+		if err := c.fillFile(d, t.Needs[0].Kind); err != nil {
+			return err
+		}
+	}
 	d.OptIn = c.form.Box("opt_in", d.Name+" agreed to get messages like this from us", "WhatsApp requires it. parley keeps who said so, and when.", false)
 	if t.Marketing() {
 		since, err := c.s.app.OptedOut(c.r.Context(), c.p, contact)
@@ -271,13 +301,71 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 	return nil
 }
 
+// mostBegin is how many characters of a link's begin a label shows.
+const mostBegin = 60
+
+// beginOf returns the end of a link's begin, which is short enough for a label.
+func beginOf(n desk.Need) string {
+	begin := []rune(n.Begin())
+	if len(begin) > mostBegin {
+		return "…" + string(begin[len(begin)-mostBegin:])
+	}
+	return string(begin)
+}
+
+// fillFile adds the field of the title's file. A file that came with the form before is
+// kept.
+func (c *call) fillFile(d *sendPage, kind desk.MessageKind) error {
+	words := titleWords[kind]
+	d.File = &fileField{field: c.form.Field("title", words.name+" in the title", words.takes, ""), Accept: words.accept}
+	if id, ok := desk.ParseID(c.form.text("media")); ok {
+		m, err := c.s.app.Media.Record(c.r.Context(), c.p, id)
+		if err != nil && !desk.IsType(err, desk.NotFound) {
+			return err
+		}
+		if err == nil {
+			d.File.Kept = &keptFile{ID: id, Name: cmp.Or(m.Name, "A file without a name"), Size: bytesOf(m.Size)}
+			d.Shown.File = &shownFile{Name: d.File.Kept.Name}
+			if m.Kind == desk.KindImage {
+				d.Shown.File.Href = "/media/" + id.String()
+			}
+		}
+	} else if name := c.form.text("named"); name != "" { // the script previews a file before it is sent
+		d.Shown.File = &shownFile{Name: desk.MediaName(name)}
+	}
+	d.File.Required = d.File.Kept == nil
+	return nil
+}
+
+// send sends the form. If it is refused and the page does not keep its file, the file is
+// deleted.
 func (s *Server) send(c *call) error {
+	file, err := c.formFile()
+	media, there := desk.ParseID(c.form.text("media"))
+	switch {
+	case desk.IsType(err, desk.InvalidRequest):
+		c.form.wrong("title", sentence(desk.AsError(err).Message))
+		err = c.notSent(desk.Invalidf("nothing was sent: the file is not right"))
+	case err != nil:
+		err = c.notSent(err)
+	default:
+		err = s.sendForms(c, file)
+	}
+	if there && (err != nil || c.form.text("media") == "") {
+		_ = s.app.Media.Delete(context.WithoutCancel(c.r.Context()), c.p, media) // it fails if a message uses the file by now
+	}
+	return err
+}
+
+// sendForms sends the form, with its file or nil.
+func (s *Server) sendForms(c *call, file *desk.Media) error {
 	d, err := c.sendPage(c.form.values)
 	if err != nil {
 		return err
 	}
-	if c.form.has("preview") || d.Template == "" || d.Problem != "" {
-		if !c.form.has("preview") && d.Template == "" {
+	preview := c.form.has("preview") || c.query("preview") != "" // the button comes after the file, so its name is not read
+	if preview || d.Template == "" || d.Problem != "" {
+		if !preview && d.Template == "" {
 			c.form.Message = "Choose a template"
 		}
 		return c.show("send", d.view())
@@ -291,11 +379,14 @@ func (s *Server) send(c *call) error {
 	name, language, _ := strings.Cut(d.Template, "/")
 	channel, _ := desk.ParseID(d.Channel)
 	request := &desk.SendRequest{
-		Key: d.Key, Hash: s.app.BodyHash([]byte(c.sendBody())), Contact: &d.Contact, Channel: &channel, Template: name, Language: language,
+		Key: d.Key, Hash: s.app.BodyHash([]byte(c.sendBody(file))), Contact: &d.Contact, Channel: &channel, Template: name, Language: language,
 		Variables: desk.TemplateValues{Object: true}, OptInConfirmed: c.form.has("opt_in"),
 	}
 	for _, f := range d.Fields {
 		request.Variables.Named = append(request.Variables.Named, desk.NamedValue{Address: strings.TrimPrefix(f.Name, "value."), Value: f.Value})
+	}
+	if d.File != nil {
+		request.Variables.Named = append(request.Variables.Named, desk.NamedValue{Address: desk.MediaAddress, Value: file.ID.String()})
 	}
 	if to := c.form.text("assignee"); to != "" {
 		request.Assignee = desk.Field[desk.Reference]{Set: true, Value: desk.ReferTo(to)}
@@ -315,24 +406,26 @@ func (c *call) incomplete(d *sendPage) bool {
 			c.form.wrong(f.Name, "Fill this in.")
 		}
 	}
+	if d.File != nil && d.File.Kept == nil {
+		c.form.wrong(d.File.Name, "Choose a file.")
+	}
 	if !c.form.has("opt_in") {
 		c.form.wrong("opt_in", "Tick this if it is so. Without it nothing may be sent.")
 	}
 	return c.form.Refused()
 }
 
-// ownKeys is the prefix of the Idempotency-Keys of the member's forms. So a form can't
-// use the key of a program or of another member.
-func (c *call) ownKeys() string { return "console-" + c.p.Actor.ID.String() + "-" }
-
 // sendBody returns a text of the form's values. With it, a second send with the same key
 // and other values can be refused.
-func (c *call) sendBody() string {
+func (c *call) sendBody(file *desk.Media) string {
 	body := url.Values{}
 	for name, values := range c.form.values {
-		if name != "member" && name != "key" && name != "list" {
+		if !slices.Contains([]string{"member", "key", "list", "media", "title"}, name) {
 			body[name] = values
 		}
+	}
+	if file != nil { // each time the form is sent, its file gets another id
+		body["title"] = []string{hex.EncodeToString(file.SHA256), file.Name}
 	}
 	return body.Encode()
 }
@@ -345,15 +438,30 @@ func (c *call) notSent(err error) error {
 	}
 	if problems, ok := e.Details.([]desk.VariableProblem); ok {
 		for _, p := range problems {
-			c.form.wrong("value."+p.Address, sentence(p.Message))
+			c.form.wrong(fieldAt(p.Address), sentence(p.Message))
 		}
 		e.Message, e.Advice = "Nothing was sent: some values are not right", desk.Advice{}
 	}
 	if f, ok := e.Details.(desk.Failure); ok {
 		e.Message = "Nothing was sent. " + sentence(f.Title) + " " + sentence(f.Fix)
 	}
-	if e.Type == desk.SendOutcomeUnknown {
+	switch e.Type {
+	case desk.SendOutcomeUnknown:
 		e.Message = answerLost
+	case desk.PayloadTooLarge, desk.MediaQuota:
+		c.form.wrong("title", "The file is larger than "+bytesOf(c.s.app.Media.MaxSize)+", the most that this server takes.")
+		if e.Type == desk.MediaQuota {
+			c.form.wrong("title", "This workspace has no room for more files.")
+		}
+		e.Message = "Nothing was sent: the file could not be stored"
+	case desk.MediaNotSendable, desk.MediaUnavailable:
+		c.form.values.Del("media")
+		text := e.Message
+		if why, ok := e.Details.(desk.UnsendableMedia); ok && why.Reason == "size" {
+			text = unsendable(why)
+		}
+		c.form.wrong("title", sentence(text))
+		e.Message = "Nothing was sent: the file is not right"
 	}
 	c.form.Message = sentence(e.Message)
 	d, readErr := c.sendPage(c.form.values)
@@ -363,6 +471,14 @@ func (c *call) notSent(err error) error {
 	d.Doubt = e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress
 	e.At = ""
 	return c.again("send", d.view(), &e)
+}
+
+// fieldAt returns the name of the field for what has an address in a template.
+func fieldAt(address string) string {
+	if address == desk.MediaAddress {
+		return "title"
+	}
+	return "value." + address
 }
 
 // afterSend shows the conversation of the sent message.

@@ -128,6 +128,59 @@ func TestSend(t *testing.T) {
 	mei.get(path).want(200, "There is no channel that is turned on")
 }
 
+// TestSend_file: a template with a file in its title and a link. The file is kept while other
+// fields are mended, and goes with a refusal of its own.
+func TestSend_file(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(`{"name":"poster","language":"en","status":"APPROVED","category":"UTILITY","components":[{"type":"HEADER","format":"IMAGE"},{"type":"BODY","text":"[New] Look, {{1}}!"},
+		{"type":"BUTTONS","buttons":[{"type":"QUICK_REPLY","text":"Stop"},{"type":"URL","text":"Track it","url":"https://shop.example/o/{{1}}","example":["https://shop.example/o/A1"]},{"type":"PHONE_NUMBER","text":"Call","phone_number":"+34612345670"}]}]}`)
+	lucia := w.contact("Lucía Fernández", "34612345678")
+	mei := w.as(w.mei)
+	mei.get("/templates").want(200, "poster", "Can be sent")
+	mei.get("/templates/"+w.channel.String()+"/poster/en").want(200, "Each send also needs", "A file for its title: A JPEG or PNG", "The end of the link of", "Send it", "https://shop.example/o/", "A1", "&#43;34612345670").lacks("Why it can&#39;t be sent")
+	path := "/send?contact=" + lucia.ID.String()
+	mei.get(path).want(200, "<b>poster</b>")
+	page := mei.get(path+"&template=poster/en").want(200, `enctype="multipart/form-data"`, "Track it: https://shop.example/o/", "For example: A1", "Picture in the title", `accept="image/jpeg,image/png"`).golden("send/file")
+	values := func(link string, more ...string) []string {
+		return append([]string{"contact", lucia.ID.String(), "channel", w.channel.String(), "template", "poster/en", "key", value(t, page.body, "key"), "value.1", "Lucía", "value.button.1", link}, more...)
+	}
+	files := func() int {
+		list, err := w.app.Media.List(t.Context(), w.operator(), false, desk.ID{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	mei.post("/send", values("A-17", "opt_in", "yes")...).want(422, "Choose a file", `<a href="#f-title">`)
+	for name, content := range map[string]string{"a.mp4": "\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom", "page.png": "<html>", "a.gif": "GIF89a\x01\x00\x01\x00"} {
+		mei.sendFile("/send", name, "image/png", []byte(content), values("A-17", "opt_in", "yes")...).want(422, "Nothing was sent: the file is not right", "takes a JPEG or PNG picture").lacks(`name="media"`)
+	}
+	mei.sendFile("/send", "a.png", "image/png", nil, values("A-17", "opt_in", "yes")...).want(422, "Nothing was sent")
+	if n := files(); n != 0 {
+		t.Errorf("%d files of refused forms are left", n)
+	}
+	kept := mei.sendFile("/send", "a.png", "image/png", png, values("A 17", "opt_in", "yes")...).want(422, "some values are not right", "no white space", "a.png", "33 bytes", `<a href="#f-value-button-1">`).golden("send/file-kept")
+	media := value(t, kept.body, "media")
+	kept.want(422, `<img src="/media/`+media+`" alt="a.png">`)
+	mei.sendFile("/send?preview=yes", "b.png", "image/png", append(png, 1), values("A-17")...).want(200, "b.png", "34 bytes", `<mark title="End of the link">A-17</mark>`)
+	mei.post("/send", values("A-17", "preview", "yes", "named", `C:\c.png`)...).want(200, "<bdi>c.png</bdi>").lacks("<img src")
+	at := mei.post("/send", values("A-17", "opt_in", "yes", "media", media)...).header.Get("Location")
+	if !strings.HasPrefix(at, "/inbox/") {
+		t.Fatalf("sent to %q", at)
+	}
+	mei.get(at).want(200, "[New] Look, Lucía!", `<img src="/media/`+media+`"`, `<a href="https://shop.example/o/A-17" title="https://shop.example/o/A-17"`)
+	// The same form again, with the same bytes: it was sent once. With others it is refused.
+	if again := mei.sendFile("/send", "a.png", "image/png", png, values("A-17", "opt_in", "yes")...).header.Get("Location"); again != at {
+		t.Errorf("again: %q, want %q", again, at)
+	}
+	mei.sendFile("/send", "a.png", "image/png", append(png, 1), values("A-17", "opt_in", "yes")...).want(409)
+	mei.post("/send", values("A-17", "opt_in", "yes", "media", desk.ID{9}.String())...).want(422, "choose it again")
+	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), "", "", 10); err != nil || len(attempts) != 1 {
+		t.Errorf("attempts: %v, %v", attempts, err)
+	}
+}
+
 // TestSend_search: a search finds templates by words of their names and texts. The length
 // of a list is limited.
 func TestSend_search(t *testing.T) {

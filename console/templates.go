@@ -79,7 +79,7 @@ func templatePath(channel desk.ID, t *desk.Template) string {
 
 func templateState(t *desk.Template) pill {
 	switch {
-	case t.Sendable():
+	case t.Sendable(), t.Fillable():
 		return pill{"Can be sent", "good"}
 	case t.Status == "approved":
 		return pill{"Approved, can't be sent", "warn"}
@@ -134,9 +134,23 @@ var bindingWords = map[desk.Binding]string{
 
 // A shownTemplate is a template as the phone shows it.
 type shownTemplate struct {
+	File         *shownFile // in the title; nil: none
 	Header, Body []shownPiece
 	Footer       string
-	Buttons      []string
+	Buttons      []shownButton
+}
+
+// A shownFile is the file in a template's title.
+type shownFile struct {
+	Href  string // of a picture
+	Name  string
+	Blank bool // no file is chosen yet
+}
+
+// A shownButton is a button with the link or number behind it.
+type shownButton struct {
+	Text   string
+	Target []shownPiece
 }
 
 // A shownPiece is a part of a template's text. Values of variables are marked.
@@ -165,7 +179,37 @@ func shown(t *desk.Template, values map[string]string) *shownTemplate {
 		}
 		return list
 	}
-	return &shownTemplate{Header: fill(desk.PartHeader), Body: fill(desk.PartBody), Footer: t.Look.Footer, Buttons: t.Look.Buttons}
+	s := &shownTemplate{Header: fill(desk.PartHeader), Body: fill(desk.PartBody), Footer: t.Look.Footer}
+	if len(t.Needs) > 0 && t.Needs[0].IsFile() {
+		s.File = &shownFile{Name: titleWords[t.Needs[0].Kind].name, Blank: true}
+	}
+	links := map[string]desk.Need{}
+	for _, n := range t.Needs {
+		links[n.Address] = n
+	}
+	for _, b := range t.Look.Buttons {
+		button := shownButton{Text: b.Text}
+		need, filled := links[b.Need]
+		switch {
+		case filled:
+			piece := shownPiece{Runs: []run{{Text: undirected(values[b.Need])}}, Mark: true, Name: "End of the link"}
+			if piece.Blank = values[b.Need] == ""; piece.Blank {
+				piece.Runs[0].Text = "…"
+			}
+			button.Target = []shownPiece{{Runs: []run{{Text: undirected(need.Begin())}}}, piece}
+		case b.Target != "":
+			button.Target = []shownPiece{{Runs: []run{{Text: undirected(b.Target)}}}}
+		}
+		s.Buttons = append(s.Buttons, button)
+	}
+	return s
+}
+
+// titleWords are the words for the file in a template's title, by its kind.
+var titleWords = map[desk.MessageKind]struct{ name, takes, accept string }{
+	desk.KindImage:    {"Picture", "A JPEG or PNG, up to 5 MB.", "image/jpeg,image/png"},
+	desk.KindVideo:    {"Video", "An MP4 or 3GPP, up to 16 MB.", "video/mp4,video/3gpp"},
+	desk.KindDocument: {"Document", "A PDF, up to 100 MB.", "application/pdf"},
 }
 
 // variableName returns a variable's name, or its number and part.
@@ -188,6 +232,7 @@ type templatePage struct {
 	State, Quality pill
 	Category       string
 	Reasons        []string
+	Needs          []string
 	Shown          *shownTemplate
 	Variables      []variableRow
 	Send           string
@@ -226,7 +271,17 @@ func (c *call) templateView(v *desk.Channel, t *desk.Template) view {
 		Back: "/templates?channel=" + v.ID.String(), Path: templatePath(v.ID, t), Name: t.Name, Language: t.Language, State: templateState(t), Quality: templateQuality(t),
 		Category: strings.ToLower(t.Category), Shown: shown(t, c.samples(v, t)),
 	}
+	for _, n := range t.Needs {
+		need := "The end of the link of “" + apart(n.Title) + "”"
+		if n.IsFile() {
+			need = "A file for its title: " + titleWords[n.Kind].takes
+		}
+		d.Needs = append(d.Needs, need)
+	}
 	for _, r := range t.Reasons {
+		if t.Needs != nil && r != desk.ReasonNotApproved { // a send can supply what is needed
+			continue
+		}
 		d.Reasons = append(d.Reasons, reasonWords[r])
 	}
 	if t.Rejected != "" {
@@ -253,7 +308,7 @@ func (c *call) templateView(v *desk.Channel, t *desk.Template) view {
 			d.Fields = append(d.Fields, c.form.Field("bind."+address, row.Name, row.Placeholder, current).Of(choices))
 		}
 	}
-	if t.Sendable() && c.may(desk.MessagesSend) {
+	if (t.Sendable() || t.Fillable()) && c.may(desk.MessagesSend) {
 		d.Send = "/send?channel=" + v.ID.String() + "&template=" + url.QueryEscape(t.Name+"/"+t.Language)
 	}
 	return view{Title: t.Name, Data: d}
@@ -270,6 +325,9 @@ func (c *call) samples(v *desk.Channel, t *desk.Template) map[string]string {
 		if values[address] == "" {
 			values[address] = hints[bindings[i]].Value
 		}
+	}
+	for _, n := range t.Needs {
+		values[n.Address] = t.Look.Samples[n.Address]
 	}
 	return values
 }

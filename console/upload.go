@@ -24,6 +24,12 @@ const (
 	heard = 4
 )
 
+// A keptFile is a file that was uploaded with a form, kept because the form was refused.
+type keptFile struct {
+	ID         desk.ID
+	Name, Size string
+}
+
 func isMultipart(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "multipart/form-data"
@@ -91,4 +97,25 @@ func (c *call) uploaded(err error) error {
 		return e
 	}
 	return err
+}
+
+// formFile stores the form's file, or finds the file that a refused form has kept. It
+// returns nil if there is none.
+func (c *call) formFile() (m *desk.Media, err error) {
+	switch f := c.form.file; {
+	case f != nil:
+		m, err = c.s.app.Media.Upload(c.r.Context(), c.p, desk.FileHead{Name: f.Name, Type: f.Type}, f.Content)
+		err = c.uploaded(err)
+	case c.form.text("media") != "" && !c.form.has("without"):
+		id, _ := desk.ParseID(c.form.text("media"))
+		m, err = c.s.app.Media.Record(c.r.Context(), c.p, id)
+		if desk.IsType(err, desk.NotFound) {
+			err = desk.Invalidf("the file is not there any more: choose it again")
+		}
+	}
+	c.form.values.Del("media")
+	if m != nil && err == nil {
+		c.form.values.Set("media", m.ID.String())
+	}
+	return m, err
 }

@@ -25,6 +25,7 @@
 //	channel.go       channels, and which one a caller means
 //	template.go      message templates: reading the provider's form, what can't be sent
 //	variables.go     a template's variables: checking values and filling them in
+//	need.go          what a template needs besides values of variables: a file, links
 //	template_look.go what else a template shows: footer, buttons, samples
 //	snippet.go       saved replies, and filling them in
 //	hint.go          hints: which value is offered for a variable

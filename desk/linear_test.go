@@ -216,7 +216,9 @@ func rules() map[string]func(s string) {
 			given := desk.TemplateValues{List: make([]string, len(t.Variables))}
 			_, _ = t.Values(given)
 			t.Text(given.List)
-			t.Components(given.List)
+			supplied := t.Supplied(given)
+			t.Components(given.List, supplied)
+			t.Links(supplied)
 		},
 		"a template's value": func(s string) {
 			t, err := desk.ParseTemplate([]byte(`{"name":"a","language":"tr","status":"APPROVED","components":[{"type":"BODY","text":"{{1}}"}]}`))
@@ -226,6 +228,16 @@ func rules() map[string]func(s string) {
 			_, _ = t.Values(desk.TemplateValues{List: []string{s}})
 			_, _ = t.Values(desk.TemplateValues{List: strings.Split(s, ",")})
 			_, _ = t.Values(desk.TemplateValues{Object: true, Named: []desk.NamedValue{{Address: s, Value: s}}})
+		},
+		"the end of a template's link": func(s string) {
+			t, err := desk.ParseTemplate([]byte(`{"name":"a","language":"tr","status":"APPROVED","components":[{"type":"BODY","text":"a"},{"type":"BUTTONS","buttons":[{"type":"URL","text":"a","url":"a{{1}}"}]}]}`))
+			if err != nil {
+				panic(err)
+			}
+			in := desk.TemplateValues{Object: true, Named: []desk.NamedValue{{Address: s, Value: s}, {Address: "button.0", Value: s}}}
+			t.ReasonsAgainst(in)
+			_, _ = t.Values(in)
+			t.Links(t.Supplied(in))
 		},
 		"PolicyInput": func(s string) {
 			var members []desk.Reference

@@ -104,6 +104,9 @@ func (m *Message) ListBytes() int {
 		for _, v := range c.Buttons {
 			n += recordRoom + jsonBytes(v.ID) + jsonBytes(v.Title)
 		}
+		for _, v := range c.Links {
+			n += len(`{"title":,"url":},`) + jsonBytes(v.Title) + jsonBytes(v.URL)
+		}
 		if c.Choice != nil {
 			n += jsonBytes(c.Choice.ID) + jsonBytes(c.Choice.Title)
 		}

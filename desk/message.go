@@ -63,6 +63,7 @@ func (m *Message) Event(t EventType, by Actor, now Time) Event {
 // An Extra is the content of a message besides its text. One of the fields is set.
 type Extra struct {
 	Buttons  []Button  `json:"buttons,omitzero"`
+	Links    []Link    `json:"links,omitzero"`
 	Choice   *Button   `json:"choice,omitzero"`
 	Location *Location `json:"location,omitzero"`
 	Reaction *Reaction `json:"reaction,omitzero"`

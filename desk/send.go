@@ -85,16 +85,26 @@ type Plan struct {
 	Number       string        // digits; "" once erased
 	Known        bool          // whether the contact exists
 	Profile      *ContactWrite // for a new contact
+	Media        ID            `json:",omitzero"` // the file in a template's title; zero: none
+	Links        []Link        `json:",omitzero"` // of a template's buttons, filled
 	Reply        *Reply        // set for a free message; nil for a template
 }
 
-// Holds returns the file of a reply whose outcome is not known yet. Until it is known, the
+// File is the file of the plan's message; zero if it has none.
+func (p *Plan) File() ID {
+	if p.Reply != nil {
+		return p.Reply.Media
+	}
+	return p.Media
+}
+
+// Holds returns the file of a message whose outcome is not known yet. Until it is known, the
 // file must be kept. The result is zero if there is no such file.
 func (a *Attempt) Holds() ID {
-	if a.Plan.Reply == nil || a.Phase.Settled() || a.Erased {
+	if a.Phase.Settled() || a.Erased {
 		return ID{}
 	}
-	return a.Plan.Reply.Media
+	return a.Plan.File()
 }
 
 // Kind is the kind of the plan's message.
@@ -309,7 +319,7 @@ func (a *Attempt) TookAnother(externalID string) string {
 
 // forget removes the personal data from a plan.
 func (p *Plan) forget() {
-	p.Text, p.Number, p.Profile = "", "", nil
+	p.Text, p.Number, p.Profile, p.Links = "", "", nil, nil
 	if p.Reply != nil {
 		p.Reply = &Reply{Kind: p.Reply.Kind, Author: p.Reply.Author, Member: p.Reply.Member, Media: p.Reply.Media}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -46,6 +47,7 @@ type Template struct {
 	Variables []Variable // the variables of the title, then the variables of the message; in each part, a variable counts once
 	Named     bool       // parameters are sent by name, not by position
 	Reasons   []string   // why it can't be sent: a part of TemplateReasons, in that order; empty: it can be sent
+	Needs     []Need     // what a send supplies besides the values of Variables; nil: nothing that it could supply would help
 	Look      Look
 
 	Quality  string // the provider's rating by people's reactions: green, yellow or red; "": none
@@ -130,7 +132,7 @@ func ParseTemplate(source []byte) (*Template, error) {
 	if !t.readVariables(strings.ToUpper(format)) {
 		found[ReasonPlaceholders] = true
 	}
-	if t.Status != "approved" {
+	if t.Status != approved {
 		found[ReasonNotApproved] = true
 	}
 	if strings.EqualFold(t.Category, "AUTHENTICATION") {
@@ -139,10 +141,14 @@ func ParseTemplate(source []byte) (*Template, error) {
 	if strings.TrimSpace(t.Body) == "" {
 		found[ReasonBodyMissing] = true
 	}
-	t.readLook(components)
 	t.Reasons = slices.DeleteFunc(slices.Clone(TemplateReasons), func(reason string) bool { return !found[reason] })
+	t.readNeeds(components)
+	t.readLook(components)
 	return t, nil
 }
+
+// approved is the status of a template that the provider has approved, in lower case.
+const approved = "approved"
 
 // qualityOf reads a quality score: an object with the score, or the score. It returns "" for
 // any other value, since nothing depends on the score.
@@ -355,6 +361,108 @@ func compareNumbers(a, b Variable) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
 }
 
+// MaxLink is the greatest number of characters in a filled link of a button.
+const MaxLink = 2000
+
+// MediaAddress is the address of the file in a template's title.
+const MediaAddress = "header.media"
+
+// linkPrefix begins the address of a button's link. The button's place follows it.
+const linkPrefix = "button."
+
+// A Need is what a send supplies for a template besides the values of its variables: the
+// file in the title, or the end of a button's link (contract-broadcast §1).
+type Need struct {
+	Address string
+	Kind    MessageKind // of the file; "" for a link
+	Title   string      // of the link: the button's text
+	URL     string      // of the link, with its placeholder; "" for a file
+	Button  int         // of the link: the button's place among all buttons, from 0
+}
+
+// IsFile tells whether the need is a file. Otherwise it is a link.
+func (n Need) IsFile() bool { return n.Kind != "" }
+
+// Begin is the link without its placeholder.
+func (n Need) Begin() string { return n.URL[:strings.LastIndex(n.URL, "{{")] }
+
+// headerTypes has the types of files that a template's title can have, by its kind.
+var headerTypes = map[MessageKind][]string{KindImage: {typeJPEG, typePNG}, KindVideo: {typeMP4, type3GPP}, KindDocument: {typePDF}}
+
+// readNeeds finds the needs of a template: the file first, then the links by button. Needs
+// stays nil if the template has a reason against which no value helps.
+func (t *Template) readNeeds(components []any) {
+	for _, reason := range t.Reasons {
+		if !slices.Contains([]string{ReasonNotApproved, ReasonHeaderMedia, ReasonButtonVariable}, reason) {
+			return
+		}
+	}
+	var files, links []Need
+	for _, v := range components {
+		c, _ := v.(map[string]any)
+		switch typeMember(c, "type") {
+		case "HEADER":
+			kind := MessageKind(strings.ToLower(typeMember(c, "format")))
+			switch {
+			case headerTypes[kind] != nil:
+				files = append(files, Need{Address: MediaAddress, Kind: kind})
+			case kind != KindText:
+				return
+			}
+		case "BUTTONS":
+			buttons, _ := c["buttons"].([]any)
+			for i, v := range buttons {
+				b, _ := v.(map[string]any)
+				if link, _ := b["url"].(string); typeMember(b, "type") != "URL" || !strings.Contains(link, "{{") {
+					continue
+				}
+				need := linkNeed(i, b)
+				if need == nil {
+					return
+				}
+				links = append(links, *need)
+			}
+		}
+	}
+	t.Needs = []Need{} // it is not nil, even if nothing is needed
+	t.Needs = append(append(t.Needs, files...), links...)
+}
+
+// linkNeed returns the need of the button at a place, or nil if the button has no link with
+// one placeholder, at its end.
+func linkNeed(place int, button map[string]any) *Need {
+	link, _ := button["url"].(string)
+	at := placeholder.FindStringIndex(link)
+	if typeMember(button, "type") != "URL" || at == nil || at[1] != len(link) || strings.Count(link, "{{") != 1 {
+		return nil
+	}
+	title, _ := button["text"].(string)
+	return &Need{Address: linkPrefix + strconv.Itoa(place), Title: storable(title), URL: link, Button: place}
+}
+
+// check returns the reason why a value can't be used for the need; "" if it can. Whether a
+// file has the id is another question.
+func (n Need) check(value string, given bool) string {
+	switch {
+	case n.IsFile() && Blank(value):
+		return fmt.Sprintf("the file is missing: send the media_id of the %s that the title shows", n.Kind)
+	case n.IsFile():
+		return ""
+	case !given:
+		return "the value is missing: send what replaces the placeholder in the button's link"
+	case Blank(value):
+		return "the value is empty: send what replaces the placeholder in the button's link"
+	case !utf8.ValidString(value):
+		return checkStorable(value).Error()
+	case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return "a link has no white space and no control characters: take them out, or encode them"
+	}
+	if over := utf8.RuneCountInString(n.Begin()) + utf8.RuneCountInString(value) - MaxLink; over > 0 {
+		return fmt.Sprintf("the filled link has %d characters more than the %d that it may have: shorten this value", over, MaxLink)
+	}
+	return ""
+}
+
 // A Library is one version of a channel's templates. It is shared between readers
 // and never changed.
 type Library struct {
@@ -396,11 +504,19 @@ func (l *Library) search(name, language string) (int, bool) {
 const MarketingCategory = "MARKETING"
 
 // A Look has the parts that a template shows besides its title and message, and samples for
-// its variables. Only the provider's reviewers and the console need it, not a send.
+// its variables and links. Only the provider's reviewers and the console need it, not a
+// send.
 type Look struct {
 	Footer  string
-	Buttons []string          // the texts of the buttons
-	Samples map[string]string // by variable address; not every variable has one
+	Buttons []LookButton
+	Samples map[string]string // by address; not every variable or link has one
+}
+
+// A LookButton is a button as people see it.
+type LookButton struct {
+	Text   string
+	Target string // the link that it opens, perhaps with a placeholder, or the number that it calls; "": neither
+	Need   string // the address of what fills the link's placeholder; "": it has none
 }
 
 // readLook reads the look from the components, and skips what it does not understand.
@@ -428,14 +544,36 @@ func (t *Template) readLook(components []any) {
 			}
 		case "BUTTONS":
 			buttons, _ := c["buttons"].([]any)
-			for _, v := range buttons {
+			for i, v := range buttons {
 				b, _ := v.(map[string]any)
-				if label, _ := b["text"].(string); storable(label) != "" {
-					t.Look.Buttons = append(t.Look.Buttons, label)
-				}
+				t.readButton(i, b)
 			}
 		}
 	}
+}
+
+// readButton reads the look of the button at a place.
+func (t *Template) readButton(place int, b map[string]any) {
+	label, _ := b["text"].(string)
+	if storable(label) == "" {
+		return
+	}
+	button := LookButton{Text: label}
+	target, _ := b["url"].(string)
+	if typeMember(b, "type") == "PHONE_NUMBER" {
+		target, _ = b["phone_number"].(string)
+	}
+	button.Target = storable(target)
+	if need := linkNeed(place, b); t.Needs != nil && need != nil {
+		button.Need = need.Address
+		if samples, _ := b["example"].([]any); len(samples) > 0 {
+			sample, _ := samples[0].(string) // the whole link, or only its end
+			if sample = strings.TrimPrefix(sample, need.Begin()); need.check(sample, true) == "" {
+				t.Look.Samples[need.Address] = sample
+			}
+		}
+	}
+	t.Look.Buttons = append(t.Look.Buttons, button)
 }
 
 // readSamples reads the samples of a part. values has the samples of the variables 1, 2, 3
@@ -471,13 +609,14 @@ func storable(text string) string {
 	return text
 }
 
-// A Part is a part of a template with variables.
+// A Part is a part of a template that a send fills.
 type Part string
 
-// The parts that hold variables: the title and the message.
+// The parts that hold variables, the title and the message, and a button with a link.
 const (
 	PartHeader Part = "header"
 	PartBody   Part = "body"
+	PartButton Part = "button"
 )
 
 // A Variable is a placeholder in a template that each send fills. If it occurs twice in a

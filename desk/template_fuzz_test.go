@@ -16,6 +16,7 @@ func FuzzParseTemplate(f *testing.F) {
 	for _, components := range []string{
 		`[]`, `[null,{"type":1},[]]`, `[{"type":"body","text":"{{ a }}{{B}}{{a}}"}]`, `[{"type":"BODY","text":"{{{1}}}{{01}}{{"}]`,
 		`[{"type":"HEADER","format":"text","text":"{{1}}"},{"type":"BODY","text":"{{2}}{{1}}"},{"type":"BODY"}]`,
+		`[{"type":"BUTTONS","buttons":[null,{"type":"URL","url":"a{{1}}","example":["ab"]},{"type":"URL","url":"{{1}}b"}]},{"type":"HEADER","format":"Image"},{"type":"BODY","text":"a"}]`,
 		`[{"type":"BUTTONS","buttons":[{"type":"URL","url":"https://whatsapp.com/otp/"},null,{"type":"OTP"}]}]`,
 	} {
 		f.Add([]byte(`{"name":"a","language":"tr","status":"approved","components":` + components + `}`))
@@ -63,10 +64,20 @@ func checkTemplate(t tester, tmpl *desk.Template) {
 	if tmpl.Sendable() && strings.Contains(text, "{{") {
 		t.Fatalf("%+v keeps a placeholder: %q", tmpl, text)
 	}
-	for _, c := range tmpl.Components(values) {
+	supplied := make([]string, len(tmpl.Needs))
+	links := tmpl.Links(supplied)
+	for _, c := range tmpl.Components(values, supplied) {
 		sent += len(c.Parameters)
 	}
-	if sent != len(values) {
+	if tmpl.Sendable() && (len(tmpl.Needs) > 0 || !tmpl.Fillable()) || tmpl.Fillable() && len(tmpl.Needs) == 0 && !tmpl.Sendable() {
+		t.Fatalf("%+v has needs %+v", tmpl, tmpl.Needs)
+	}
+	for i, n := range tmpl.Needs {
+		if n.IsFile() && i > 0 || !n.IsFile() && strings.Contains(n.Begin(), "{{") {
+			t.Fatalf("needs %+v", tmpl.Needs)
+		}
+	}
+	if sent != len(values)+len(links) {
 		t.Fatalf("%d parameters for %+v", sent, tmpl.Variables)
 	}
 }

@@ -102,16 +102,16 @@ const (
 	maxSearchWords = 10
 )
 
-// Search returns the sendable templates that have all the words of a search, in any order
+// Search returns the templates that can be sent, perhaps with a file or links, and have all the words of a search, in any order
 // and in any case. Templates that have all words in their name come first. Then come
 // templates that have some of the words only in the text. A search without words returns
-// all sendable templates.
+// all these templates.
 func (l *Library) Search(find string) []*Template {
 	words := strings.Fields(strings.ToLower(strings.ToValidUTF8(find[:min(len(find), maxSearch)], " ")))
 	words = words[:min(len(words), maxSearchWords)]
 	var named, others []*Template
 	for _, t := range l.Templates {
-		if !t.Sendable() {
+		if !t.Sendable() && !t.Fillable() {
 			continue
 		}
 		name := t.Name + " " + strings.ReplaceAll(t.Name, "_", " ") + " " + strings.ToLower(t.Language)

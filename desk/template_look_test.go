@@ -16,7 +16,7 @@ func TestTemplate_look(t *testing.T) {
 			{"type":"HEADER","format":"TEXT","text":"Hi {{1}}","example":{"header_text":["Ann"]}},
 			{"type":"BODY","text":"{{1}}, see {{2}} and {{1}}.","example":{"body_text":[["Bo","https://a.example"]]}},
 			{"type":"FOOTER","text":"Bye"},{"type":"BUTTONS","buttons":[{"type":"QUICK_REPLY","text":"Yes"},{"type":"URL","text":"Go","url":"https://a.example"}]}]}`,
-			"Bye", "[Yes Go]", "map[1:Bo 2:https://a.example header.1:Ann]", "Hi <header.1>", "<1>, see <2> and <1>.",
+			"Bye", "[{Yes  } {Go https://a.example }]", "map[1:Bo 2:https://a.example header.1:Ann]", "Hi <header.1>", "<1>, see <2> and <1>.",
 		},
 		"named": {
 			`{"name":"a","language":"en","status":"APPROVED","parameter_format":"NAMED","components":[

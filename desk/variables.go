@@ -30,8 +30,9 @@ type VariableProblem struct{ Address, Message string }
 
 // Values returns the values in the order of t.Variables, exactly as given. If they are not
 // valid it returns InvalidVariables with a []VariableProblem. First come the variables that
-// can't be filled, in the template's order. Then come the values that belong to no
-// variable, in request order (contract §5).
+// can't be filled, in the template's order, and then the needs that are missing or invalid.
+// Then come the values that belong to neither, in request order (contract §5,
+// contract-broadcast §1).
 func (t *Template) Values(in TemplateValues) ([]string, error) {
 	given, named := map[string]string{}, in.Named
 	if !in.Object {
@@ -62,6 +63,13 @@ func (t *Template) Values(in TemplateValues) ([]string, error) {
 		}
 		if message != "" {
 			problems.add(VariableProblem{address, message}, address, message)
+		}
+	}
+	for _, need := range t.Needs {
+		value, found := given[need.Address]
+		delete(given, need.Address)
+		if message := need.check(value, found); message != "" {
+			problems.add(VariableProblem{need.Address, message}, need.Address, message)
 		}
 	}
 	for _, n := range named {
@@ -165,6 +173,7 @@ func (t *Template) fill(part Part, text string, values []string) string {
 // A Component is the data that the provider gets for one part of a template.
 type Component struct {
 	Part       Part
+	Button     int // of PartButton: the button's place among all buttons, from 0
 	Parameters []Parameter
 }
 
@@ -175,10 +184,11 @@ type Parameter struct {
 }
 
 // Components returns the data that the provider gets for a template: one component for each
-// part with variables, first for the title. There is no component for a part without
-// variables, because the provider refuses a component without parameters. values are a
-// result of the method Values.
-func (t *Template) Components(values []string) (list []Component) {
+// part with variables, first for the title, and then one for each link. There is no
+// component for a part without variables, because the provider refuses a component without
+// parameters. A file in the title is not in the list, because the provider first has to get
+// it. values are a result of the method Values, supplied of the method Supplied.
+func (t *Template) Components(values, supplied []string) (list []Component) {
 	for i, v := range t.Variables {
 		if len(list) == 0 || list[len(list)-1].Part != v.Part {
 			list = append(list, Component{Part: v.Part})
@@ -189,6 +199,11 @@ func (t *Template) Components(values []string) (list []Component) {
 		}
 		last := &list[len(list)-1]
 		last.Parameters = append(last.Parameters, p)
+	}
+	for i, need := range t.Needs {
+		if !need.IsFile() {
+			list = append(list, Component{Part: PartButton, Button: need.Button, Parameters: []Parameter{{Text: supplied[i]}}})
+		}
 	}
 	return list
 }

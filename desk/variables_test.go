@@ -57,7 +57,7 @@ func TestTextAndComponents(t *testing.T) {
 		if got := tmpl.Text(c.values); got != c.text {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.text)
 		}
-		if got := tmpl.Components(c.values); !reflect.DeepEqual(got, c.components) {
+		if got := tmpl.Components(c.values, nil); !reflect.DeepEqual(got, c.components) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.components)
 		}
 	}
@@ -79,7 +79,7 @@ func TestTextAndComponents_of_one_part(t *testing.T) {
 			t.Errorf("%s, %s: got %q, want %q", c.header, c.body, got, c.text)
 		}
 		var parts []string
-		for _, component := range tmpl.Components(values) {
+		for _, component := range tmpl.Components(values, nil) {
 			parts = append(parts, string(component.Part))
 		}
 		if got := strings.Join(parts, " "); got != c.parts {
@@ -261,7 +261,7 @@ func TestText_fills_in_one_pass(t *testing.T) {
 			t.Fatalf("%q keeps a placeholder", tmpl.Text(marks))
 		}
 		var sent []string
-		for _, c := range tmpl.Components(values) {
+		for _, c := range tmpl.Components(values, nil) {
 			for _, p := range c.Parameters {
 				sent = append(sent, p.Text)
 				if (p.Name != "") != tmpl.Named {

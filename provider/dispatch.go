@@ -23,19 +23,20 @@ type Dispatch struct {
 	Template   *desk.Template
 	Components []desk.Component
 
-	// The content of a free message, if Template is nil.
+	File *SentFile // in the template's title, or instead of the text of a free message; nil: none
+
+	// The rest of a free message, if Template is nil.
 	Text    string
 	Buttons []desk.Button // under the text
-	File    *SentFile     // instead of the text
 	Quote   string        // the provider's id of the quoted message; "": none
 }
 
-// A SentFile is a file in a free message.
+// A SentFile is a file in a message.
 type SentFile struct {
 	Ref     string // the provider's id of the file, from Upload
 	Kind    desk.MessageKind
 	Name    string // of a document
-	Caption string // "": none
+	Caption string // of a free message; "": none
 }
 
 // A Receipt is the provider's acknowledgement.

@@ -38,6 +38,10 @@ type Talker interface {
 
 	// ClosesWindow tells whether a failure with this code means that the window is closed.
 	ClosesWindow(code int) bool
+
+	// LosesFile tells whether a failure with this code means that the provider could not use
+	// the message's file, so that it must get the file again.
+	LosesFile(code int) bool
 }
 
 // A FetchedMedia has the data that a provider reports about a file.

@@ -100,11 +100,15 @@ type MediaTx interface {
 	Media(id desk.ID) (*desk.Media, error)
 	PutMedia(*desk.Media) error
 
-	// MediaInUse tells whether a file is used by a message, or by a reply that is being
-	// sent or whose outcome is unknown. DropMedia deletes the record and all that belongs
+	// MediaInUse tells whether a file is used by a message, or by one that is being sent or
+	// whose outcome is unknown. DropMedia deletes the record and all that belongs
 	// to it.
 	MediaInUse(id desk.ID) (bool, error)
 	DropMedia(id desk.ID) error
+
+	// DropMediaRef makes the next message with a file give it to the channel's provider
+	// again: MediaRef returns "".
+	DropMediaRef(media, channel desk.ID) error
 
 	// UseContent must be called when a transaction stores a file with kept content. It
 	// returns Unavailable if the content was kept too long ago.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"parley/desk"
@@ -73,12 +74,17 @@ type (
 	}
 	component struct {
 		Type       string      `json:"type"`
+		SubType    string      `json:"sub_type,omitempty"` // this and the index: of a button
+		Index      string      `json:"index,omitempty"`
 		Parameters []parameter `json:"parameters"`
 	}
 	parameter struct {
-		Type string `json:"type"`
-		Name string `json:"parameter_name,omitempty"`
-		Text string `json:"text"`
+		Type     string `json:"type"`
+		Name     string `json:"parameter_name,omitempty"`
+		Text     string `json:"text,omitempty"` // a value is never empty
+		Image    *file  `json:"image,omitempty"`
+		Video    *file  `json:"video,omitempty"`
+		Document *file  `json:"document,omitempty"`
 	}
 )
 
@@ -99,10 +105,7 @@ func messageOf(d provider.Dispatch) message {
 		m.Type, m.Template = "template", templateOf(d)
 	case d.File != nil:
 		m.Type = string(d.File.Kind)
-		*m.file(d.File.Kind) = &file{ID: d.File.Ref, Caption: d.File.Caption}
-		if m.Document != nil {
-			m.Document.Filename = d.File.Name
-		}
+		*m.file(d.File.Kind) = fileOf(d.File)
 	case d.Buttons != nil:
 		m.Type, m.Interactive = "interactive", &question{Type: "button", Body: words{d.Text}}
 		for _, b := range d.Buttons {
@@ -112,6 +115,15 @@ func messageOf(d provider.Dispatch) message {
 		m.Type, m.Text = "text", &plainText{Body: d.Text}
 	}
 	return m
+}
+
+// fileOf converts a file of a dispatch. Only a document has its name.
+func fileOf(f *provider.SentFile) *file {
+	to := &file{ID: f.Ref, Caption: f.Caption}
+	if f.Kind == desk.KindDocument {
+		to.Filename = f.Name
+	}
+	return to
 }
 
 // file returns the part of the message for a kind of file.
@@ -132,17 +144,37 @@ func (m *message) file(k desk.MessageKind) **file {
 
 func templateOf(d provider.Dispatch) *template {
 	t := &template{Name: d.Template.Name, Language: language{d.Template.Language, "deterministic"}}
+	if d.File != nil {
+		t.Components = append(t.Components, component{Type: string(desk.PartHeader), Parameters: []parameter{titleOf(d.File)}})
+	}
 	for _, c := range d.Components {
 		if len(c.Parameters) == 0 {
 			continue
 		}
 		to := component{Type: string(c.Part)}
+		if c.Part == desk.PartButton {
+			to.SubType, to.Index = "url", strconv.Itoa(c.Button)
+		}
 		for _, p := range c.Parameters {
-			to.Parameters = append(to.Parameters, parameter{"text", p.Name, p.Text})
+			to.Parameters = append(to.Parameters, parameter{Type: "text", Name: p.Name, Text: p.Text})
 		}
 		t.Components = append(t.Components, to)
 	}
 	return t
+}
+
+// titleOf converts the file in a template's title.
+func titleOf(f *provider.SentFile) parameter {
+	p := parameter{Type: string(f.Kind)}
+	switch f.Kind {
+	case desk.KindImage:
+		p.Image = fileOf(f)
+	case desk.KindVideo:
+		p.Video = fileOf(f)
+	default:
+		p.Document = fileOf(f)
+	}
+	return p
 }
 
 // Send sends a message, once. Its results are documented in provider.Provider.
@@ -178,6 +210,8 @@ func (p *Provider) Send(ctx context.Context, d provider.Dispatch) (provider.Rece
 	if errors.As(err, &refused) {
 		if d.Template == nil {
 			free(refused, e, d.File != nil)
+		} else if d.File != nil {
+			titled(refused, e)
 		}
 		refused.Advice = adviceOn(refused, d.Channel.ID)
 	}
@@ -185,15 +219,27 @@ func (p *Provider) Send(ctx context.Context, d provider.Dispatch) (provider.Rece
 }
 
 // staleMedia has the codes which mean that the provider does not have a message's file or
-// can't use it. Some of these codes have other meanings too, but only the file of such a
-// message can be wrong.
-var staleMedia = map[int]bool{100: true, 131009: true, codeNoDownload: true, 131053: true}
+// can't use it. Some of these codes have other meanings too, but of a free message with a
+// file, only the file can be wrong.
+var staleMedia = map[int]bool{100: true, 131009: true, codeNoDownload: true, codeUpload: true}
 
 // windowClosed has the codes which mean that the person wrote too long ago.
 var windowClosed = map[int]bool{131047: true, 470: true}
 
 // ClosesWindow tells whether a failure closes the window (see provider.Talker).
 func (*Provider) ClosesWindow(code int) bool { return windowClosed[code] }
+
+// lostFile has the codes which mean that the provider could not use a message's file.
+var lostFile = map[int]bool{codeNoDownload: true, codeUpload: true}
+
+// codeUpload is the code for a file that the provider could not send on.
+const codeUpload = 131053
+
+// LosesFile tells whether a failure means that the provider must get the file again (see
+// provider.Talker).
+func (*Provider) LosesFile(code int) bool { return lostFile[code] }
+
+const lostFileMessage = "WhatsApp refused the file of this message or does not have it any more, and nothing was sent: sending the message again uploads the file anew"
 
 // free completes the refusal of a message without a template: it recognizes that the
 // window is closed or that the file is lost. e may be nil.
@@ -205,7 +251,20 @@ func free(r *desk.Refusal, e *graphError, file bool) {
 		r.Message = "WhatsApp takes only templates for this person, whose last message is too long ago, and nothing was sent: send a template"
 	case file && staleMedia[e.code] && r.Account == nil:
 		r.StaleMedia = true
-		r.Message = "WhatsApp refused the file of this message or does not have it any more, and nothing was sent: sending the message again uploads the file anew"
+		r.Message = lostFileMessage
+	}
+}
+
+// titled completes the refusal of a template with a file: it recognizes that the file is
+// lost. Codes that may concern another part of the template keep their message. e may be
+// nil.
+func titled(r *desk.Refusal, e *graphError) {
+	if e == nil || r.Account != nil || !staleMedia[e.code] {
+		return
+	}
+	r.StaleMedia = true
+	if lostFile[e.code] {
+		r.Message = lostFileMessage
 	}
 }
 

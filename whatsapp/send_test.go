@@ -62,6 +62,20 @@ func TestSend_body(t *testing.T) {
 				text(desk.PartBody, desk.Parameter{Name: "siparis_no", Text: "A-17"}, desk.Parameter{Name: "temsilci_adi", Text: "Ali Kaya"}),
 			}
 		},
+		"send_title_image": func(d *provider.Dispatch) {
+			d.Template, d.File = &desk.Template{Name: "promo_image", Language: "tr"}, &provider.SentFile{Ref: "3000000001", Kind: desk.KindImage, Name: "a.jpg"}
+			d.Components = []desk.Component{text(desk.PartBody, desk.Parameter{Text: "Ayşe"})}
+		},
+		"send_title_document": func(d *provider.Dispatch) {
+			d.Template, d.File = &desk.Template{Name: "invoice", Language: "en_US", Named: true}, &provider.SentFile{Ref: "3000000002", Kind: desk.KindDocument, Name: "Invoice 17.pdf"}
+			d.Components = []desk.Component{
+				text(desk.PartBody, desk.Parameter{Name: "name", Text: "Ann"}),
+				{Part: desk.PartButton, Button: 1, Parameters: []desk.Parameter{{Text: "A-17"}}}, {Part: desk.PartButton, Button: 2, Parameters: []desk.Parameter{{Text: "17?b=c"}}},
+			}
+		},
+		"send_title_video": func(d *provider.Dispatch) {
+			d.Template, d.File = &desk.Template{Name: "tour", Language: "en_US"}, &provider.SentFile{Ref: "3000000003", Kind: desk.KindVideo, Name: "a.mp4"}
+		},
 		"send_text": func(d *provider.Dispatch) { says(d, "Merhaba, nasıl yardımcı olabiliriz?") },
 		"send_quote": func(d *provider.Dispatch) {
 			says(d, "Bir tane kaldı.")
@@ -215,13 +229,14 @@ func TestSend_advice(t *testing.T) {
 	}
 }
 
-// TestSend_free_refusals: for a message without a template, a closed window and a lost
-// file are recognized.
+// TestSend_free_refusals: for a message without a template, a closed window is recognized,
+// and a lost file for each message with a file.
 func TestSend_free_refusals(t *testing.T) {
 	t.Parallel()
 	template := func(*provider.Dispatch) {}
 	words := func(d *provider.Dispatch) { says(d, "Hi") }
 	image := func(d *provider.Dispatch) { gives(d, provider.SentFile{Ref: "1", Kind: desk.KindImage}) }
+	title := func(d *provider.Dispatch) { d.File = &provider.SentFile{Ref: "1", Kind: desk.KindImage} }
 	for _, c := range []struct {
 		name   string
 		what   func(*provider.Dispatch)
@@ -232,6 +247,14 @@ func TestSend_free_refusals(t *testing.T) {
 		{"the window is closed", words, fails(400, 131047), desk.WindowClosed, false},
 		{"the window is closed, by its old code", image, fails(400, 470), desk.WindowClosed, false},
 		{"a template", template, fails(400, 131047), desk.ProviderRejected, false},
+		{"a template with a file, and its file is not known", title, fails(400, 100), desk.ProviderRejected, true},
+		{"a template with a file, which was not loaded", title, fails(400, 131053), desk.ProviderRejected, true},
+		{"a template with a file, which was not fetched", title, fails(400, 131052), desk.ProviderRejected, true},
+		{"a template with a file, and the channel is not known", title, answers(400, `{"error":{"code":100,"error_subcode":33}}`), desk.ProviderUnavailable, false},
+		{"a template with a file, undeliverable", title, fails(400, 131026), desk.ProviderRejected, false},
+		{"a template with a file, paused", title, fails(400, 132015), desk.ProviderRejected, false},
+		{"a template with a file, a page", title, answers(400, "<html>"), desk.ProviderRejected, false},
+		{"a template without a file", template, fails(400, 131053), desk.ProviderRejected, false},
 		{"the file is not known", image, fails(400, 100), desk.ProviderRejected, true},
 		{"the file was not loaded", image, fails(400, 131053), desk.ProviderRejected, true},
 		{"the channel is not known", image, answers(400, `{"error":{"code":100,"error_subcode":33}}`), desk.ProviderUnavailable, false},

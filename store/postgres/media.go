@@ -96,6 +96,11 @@ func (s *Store) PutMediaRef(ctx context.Context, ws, media, channel desk.ID, ref
 	return err
 }
 
+func (t *tx) DropMediaRef(media, channel desk.ID) error {
+	t.put(`DELETE FROM media_refs WHERE workspace_id = $1 AND media_id = $2 AND channel_id = $3`, uuid(t.ws), uuid(media), uuid(channel))
+	return t.fail
+}
+
 const messagesOfQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m WHERE workspace_id = $1 AND media_id = $2 LIMIT $3`
 
 func (t *tx) MessagesOf(media desk.ID, limit int) ([]*desk.Message, error) {

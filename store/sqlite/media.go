@@ -344,6 +344,10 @@ func (s *Store) PutMediaRef(_ context.Context, ws, media, channel desk.ID, ref s
 	})
 }
 
+func (t *tx) DropMediaRef(media, channel desk.ID) error {
+	return failed("drop media ref", t.c.stmt(`DELETE FROM media_refs WHERE workspace_id = ? AND media_id = ? AND channel_id = ?`).id(t.ws).id(media).id(channel).run())
+}
+
 const messagesOfQuery = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m INDEXED BY messages_media WHERE workspace_id = ? AND media_id = ? LIMIT +?`
 
 func (t *tx) MessagesOf(media desk.ID, limit int) ([]*desk.Message, error) {

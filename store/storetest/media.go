@@ -120,7 +120,7 @@ func mediaInUse(t *testing.T, s store.Store) {
 	}
 	equal("an upload", false)
 	a := newAttempt("905321112233")
-	a.Plan.Reply = &desk.Reply{Kind: desk.KindImage, Media: m.ID}
+	a.Plan.Media = m.ID
 	put := func(phase desk.Phase) {
 		t.Helper()
 		a.Phase = phase
@@ -463,6 +463,13 @@ func mediaFields(t *testing.T, s store.Store) {
 		equal(t, "ref", []any{ref, at}, []any{want, desk.Time(77)})
 	}
 	must(t, s.PutMediaRef(ctx, ws, newID(), channel, "of none", 77))
+	must(t, s.PutMediaRef(ctx, ws, ready.ID, other, "3", 77))
+	commit(t, s, ws, func(tx store.Tx) error { return tx.DropMediaRef(ready.ID, channel) })
+	for on, want := range map[desk.ID]string{channel: "", other: "3"} {
+		ref, _, err := s.MediaRef(ctx, ws, ready.ID, on)
+		must(t, err)
+		equal(t, "ref after one was dropped", ref, want)
+	}
 }
 
 // mediaUploads: an old upload that no message uses is deleted, with all that belongs to

@@ -43,6 +43,10 @@ func messageFieldsSurvive(t *testing.T, s store.Store) {
 	want.Kind, want.ReplyTo, want.Author = desk.KindButtons, newID(), desk.Author{Type: desk.AuthorMember, ID: newID(), Name: "A\"da"}
 	want.Extra = &desk.Extra{Buttons: []desk.Button{{ID: "a", Title: "Yes"}, {ID: "b", Title: "No"}}}
 	check()
+	want.Kind, want.Media = desk.KindTemplate, newID()
+	want.Extra = &desk.Extra{Links: []desk.Link{{Title: "A\"b", URL: "https://a.example/?b=ü"}, {URL: "https://b.example"}}}
+	check()
+	want.Media = desk.ID{}
 	want.Kind, want.Author = desk.KindReaction, desk.Author{Type: desk.AuthorRule, Name: "away"}
 	want.Extra = &desk.Extra{Reaction: &desk.Reaction{}}
 	check()

@@ -33,7 +33,10 @@ func (s *Simulator) check(m *message) *Failure {
 	if fail := checkStatus(m, template); fail != nil {
 		return fail
 	}
-	return checkParams(m, template)
+	if fail := checkParams(m, template); fail != nil {
+		return fail
+	}
+	return s.checkHeader(m)
 }
 
 func (s *Simulator) checkRecipient(m *message, t Template) *Failure {
@@ -372,16 +375,18 @@ func (f filling) checkFormat() *Failure {
 	return nil
 }
 
-// checkLength checks the length of the filled text.
+// checkLength checks the length of the filled text, and of filled links.
 func (f filling) checkLength() *Failure {
 	for _, s := range f.slots {
-		if s.kind != "header" && s.kind != "body" || s.kind == "header" && s.format != "TEXT" {
+		switch {
+		case s.kind == "body", s.kind == "header" && s.format == "TEXT", s.kind == "button" && s.format == "URL":
+		default:
 			continue
 		}
 		values := map[string]string{}
 		for i, p := range s.params {
 			name := p.Name
-			if !f.named {
+			if !f.named || s.kind == "button" {
 				name = s.names[i]
 			}
 			values[name] = p.Text

@@ -358,13 +358,36 @@ func (s *Simulator) checkMedia(m *message) *Failure {
 	if m.media == "" {
 		return nil
 	}
-	file := s.file(m.media)
+	return s.checkFile(m.media, m.kind)
+}
+
+// checkHeader makes the same check for the file in a template's header, where a document
+// must be a PDF. The caller holds s.mu.
+func (s *Simulator) checkHeader(m *message) *Failure {
+	for _, c := range m.components {
+		for _, p := range c.params {
+			if p.Media == "" {
+				continue
+			}
+			if fail := s.checkFile(p.Media, p.Type); fail != nil {
+				return fail
+			}
+			if file := s.file(p.Media); p.Type == "document" && file.MIME != "application/pdf" {
+				return refusal(131053, "a file of type %s can't be in a header", file.MIME)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Simulator) checkFile(id, as string) *Failure {
+	file := s.file(id)
 	if file == nil {
-		return refusal(100, "Param %s['id'] is not a valid whatsapp business account media attachment ID", m.kind)
+		return refusal(100, "Param %s['id'] is not a valid whatsapp business account media attachment ID", as)
 	}
 	kind, _, _ := mime.ParseMediaType(file.MIME)
-	if m.kind != "document" && mediaTypes[kind].kind != m.kind {
-		return refusal(131053, "a file of type %s can't be sent as %s", kind, m.kind)
+	if as != "document" && mediaTypes[kind].kind != as {
+		return refusal(131053, "a file of type %s can't be sent as %s", kind, as)
 	}
 	return nil
 }

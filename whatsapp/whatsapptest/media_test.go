@@ -108,6 +108,47 @@ func TestUploads(t *testing.T) {
 	}
 }
 
+// TestHeaders: the file in a template's header exists and has the header's kind, a filled
+// link has at most 2,000 characters.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	sim, at := start(t, whatsapptest.Config{})
+	header := func(format string) map[string]any {
+		return map[string]any{"name": strings.ToLower(format), "language": "en", "components": []any{
+			map[string]any{"type": "HEADER", "format": format}, map[string]any{"type": "BODY", "text": "Hi"},
+			map[string]any{"type": "BUTTONS", "buttons": []any{map[string]any{"type": "QUICK_REPLY", "text": "Yes"}, map[string]any{"type": "URL", "text": "Go", "url": "https://a.example/{{1}}"}}},
+		}}
+	}
+	sim.SetTemplates([]whatsapptest.Template{header("IMAGE"), header("VIDEO"), header("DOCUMENT")})
+	image, video, document, text := uploaded(t, at, "image/png", "x"), uploaded(t, at, "video/mp4", "x"), uploaded(t, at, "application/pdf", "x"), uploaded(t, at, "text/plain", "x")
+	to := func(name, param, link string) string {
+		return template(name, "en", `[{"type":"header","parameters":[`+param+`]},{"type":"button","sub_type":"url","index":"1","parameters":[{"type":"text","text":"`+link+`"}]}]`)
+	}
+	file := func(kind, id string) string { return fmt.Sprintf(`{"type":%q,%q:{"id":%q}}`, kind, kind, id) }
+	for _, c := range []struct {
+		body string
+		code int
+	}{
+		{to("image", file("image", image), "A-17"), 0}, {to("video", file("video", video), "A-17"), 0}, {to("document", file("document", document), "A-17"), 0},
+		{to("document", with(file("document", document), `"id"`, `"filename":"a.pdf","id"`), "A-17"), 0},
+		{to("image", file("image", "1"), "A-17"), 100}, {to("image", file("image", ""), "A-17"), 100}, {to("image", `{"type":"image"}`, "A-17"), 100},
+		{to("image", file("image", video), "A-17"), 131053}, {to("image", file("video", video), "A-17"), 132012}, {to("document", file("document", text), "A-17"), 131053},
+		{to("image", with(file("image", image), `"id"`, `"caption":"a","id"`), "A-17"), 100}, {to("image", with(file("image", image), `"id"`, `"filename":"a","id"`), "A-17"), 100},
+		{to("image", with(file("image", image), `"type"`, `"parameter_name":"a","type"`), "A-17"), 100}, {to("image", with(file("image", image), `"id"`, `"link":"https://a.example","id"`), "A-17"), 100},
+		{to("image", file("image", image), strings.Repeat("ş", 1982)), 0}, {to("image", file("image", image), strings.Repeat("ş", 1983)), 132005},
+		{template("image", "en", `[{"type":"header","parameters":[`+file("image", image)+`]}]`), 131008},
+		{template("image", "en", `[{"type":"button","sub_type":"url","index":"1","parameters":[{"type":"text","text":"x"}]}]`), 132012},
+		{template("image", "en", `[{"type":"header","parameters":[`+file("image", image)+`]},{"type":"button","sub_type":"url","index":"0","parameters":[{"type":"text","text":"x"}]}]`), 131008},
+	} {
+		if got := call(t, "POST", at+messages, c.body).code(t); got != c.code {
+			t.Errorf("%.300s: %d, want %d", c.body, got, c.code)
+		}
+	}
+	if sends := sim.Sends(); len(sends) != 5 || sends[3].Parameters[0].Media != document || sends[3].Parameters[0].Filename != "a.pdf" || sends[3].Parameters[1].Button != 1 || sends[3].Parameters[1].Text != "A-17" {
+		t.Errorf("%+v", sends)
+	}
+}
+
 func TestUploads_refused(t *testing.T) {
 	t.Parallel()
 	sim, at := start(t, whatsapptest.Config{})

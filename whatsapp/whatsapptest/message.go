@@ -360,6 +360,7 @@ func (o object) component() (c component, fail *Failure) {
 		if fail != nil {
 			return c, fail
 		}
+		p.Button = c.index
 		c.params = append(c.params, p)
 	}
 	return c, nil
@@ -394,7 +395,7 @@ func (o object) param(component string) (p Param, fail *Failure) {
 		return p, refusal(100, "%s: type must be one of {%s} - got %q", o.where, strings.ToUpper(strings.Join(paramTypes, ", ")), p.Type)
 	}
 	known := []string{"type", p.Type}
-	if component == "header" || component == "body" {
+	if p.Type == "text" && (component == "header" || component == "body") {
 		known = append(known, "parameter_name")
 	}
 	if fail = o.only(known...); fail != nil {
@@ -408,10 +409,39 @@ func (o object) param(component string) (p Param, fail *Failure) {
 	switch p.Type {
 	case "text", "payload", "coupon_code":
 		p.Text, fail = o.text(p.Type, false)
+	case "image", "video", "document":
+		fail = o.fileParam(&p)
 	default:
 		_, fail = o.object(p.Type, true)
 	}
 	return p, fail
+}
+
+// fileParam reads a parameter with a file, which has an id or a link. It has no caption.
+func (o object) fileParam(p *Param) *Failure {
+	file, fail := o.object(p.Type, true)
+	if fail != nil {
+		return fail
+	}
+	known := []string{"id", "link"}
+	if p.Type == "document" {
+		known = append(known, "filename")
+	}
+	if fail = file.only(known...); fail != nil {
+		return fail
+	}
+	link, fail := file.text("link", false)
+	if fail != nil {
+		return fail
+	}
+	if p.Media, fail = file.text("id", false); fail != nil {
+		return fail
+	}
+	if (p.Media == "") == (link == "") {
+		return refusal(100, "Param %s must have either 'id' or 'link'", file.where)
+	}
+	p.Filename, fail = file.text("filename", false)
+	return fail
 }
 
 // only returns a refusal if the object has any key except these.

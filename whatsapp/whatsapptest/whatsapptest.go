@@ -50,8 +50,8 @@
 // (100), recipient (131009, 131021, 131062, 131030), throttles (130429, 131056), a
 // closed window that is refused at once (131047), file (100, 131053), template (132001,
 // 132015, 132016), parameters (names 100, count 132000, text 132018, missing 131008,
-// format 132012, length 132005). Then the rules apply. A Simulator is safe for
-// concurrent use.
+// format 132012, length 132005), file of the header (100, 131053). Then the rules apply.
+// A Simulator is safe for concurrent use.
 //
 // A file is fetched by its id. The response has an address under /_media/, which works
 // for five minutes and only with the token. Uploads are kept for 30 days.
@@ -180,6 +180,9 @@ type Param struct {
 	Name      string `json:"name,omitempty"`
 	Type      string `json:"type"`
 	Text      string `json:"text,omitempty"`
+	Media     string `json:"media,omitempty"` // the id of a file in the header
+	Filename  string `json:"filename,omitempty"`
+	Button    int    `json:"button,omitempty"` // the button's index
 
 	named bool // the parameter has a name, perhaps an empty one
 }

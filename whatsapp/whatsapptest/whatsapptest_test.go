@@ -289,7 +289,7 @@ func TestSend_refuses(t *testing.T) {
 		{"no image", template("promo_image", "tr", `[{"type":"body","parameters":[{"type":"text","text":"Ann"}]}]`), 400, 132012, "header: Format mismatch, expected IMAGE, received UNKNOWN"},
 		{"text for an image", header(`{"type":"text","text":"x"}`), 400, 132012, "received TEXT"},
 		{"no location", template("store_place", "en_US", ""), 400, 132012, "LOCATION"},
-		{"image in the body", with(good, `{"text":"Ann","type":"text"}`, `{"type":"image","image":{}}`), 400, 132012, "received IMAGE"},
+		{"image in the body", with(good, `{"text":"Ann","type":"text"}`, `{"type":"image","image":{"id":"1"}}`), 400, 132012, "received IMAGE"},
 		{"button of another type", button("quick_reply", `0`, `{"type":"payload","payload":"x"}`), 400, 132012, "Url"},
 		{"header too long", with(good, `"text":"A-17"}]},{"type":"body"`, `"text":"`+strings.Repeat("ş", 50)+`"}]},{"type":"body"`), 400, 132005, "header"},
 		{"body too long", order(strings.Repeat("ş", 500), "A-17", "Friday"), 400, 132005, "body"}, // the template has {{1}} twice
@@ -362,8 +362,8 @@ func TestSend_checks_in_order(t *testing.T) {
 		{100, func() { body = with(body, `"parameter_name":"p",`, "") }},
 		{132000, func() { body = with(body, `,{"text":"d","type":"text"}`, "") }},
 		{132018, func() { body = with(body, `a\nb`, "a") }},
-		{131008, func() { body = with(body, `{"text":"","type":"text"}`, `{"type":"image","image":{}}`) }},
-		{132012, func() { body = with(body, `{"type":"image","image":{}}`, `{"type":"text","text":"b"}`) }},
+		{131008, func() { body = with(body, `{"text":"","type":"text"}`, `{"type":"image","image":{"id":"1"}}`) }},
+		{132012, func() { body = with(body, `{"type":"image","image":{"id":"1"}}`, `{"type":"text","text":"b"}`) }},
 		{132005, func() { body = with(body, strings.Repeat("x", 1100), "c") }},
 		{0, func() {}},
 	} {

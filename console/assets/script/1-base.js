@@ -39,6 +39,11 @@ async function ask(url, part, options) {
 }
 function post(form, part, button, more) {
 	const data = new FormData(form, button), files = form.enctype[0] === "m";
+	for (const [name, value] of more ? [...data] : []) {
+		if (typeof value === "string") continue;
+		data.delete(name); // a preview needs only the name of a file
+		if (value.name) data.append("named", value.name);
+	}
 	if (more) data.append(more, 1);
 	return ask(form.action, part, { method: "POST", body: files ? data : new URLSearchParams(data), signal: AbortSignal.timeout(files ? 6e5 : 3e4) });
 }
