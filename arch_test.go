@@ -26,7 +26,7 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":  {"desk", "store"},
@@ -37,6 +37,7 @@ var rooms = map[string][]string{
 	"app/media":   {"app/feed", "app/steps", "desk", "provider", "store"},
 	"app/exports": {"desk", "store"},
 	"app/imports": {"app/feed", "app/steps", "desk", "store", "transfer"},
+	"app/merges":  {"app/cursors", "desk", "store"},
 	"transfer":    {"desk"},
 	"doctor":      {"config", "desk", "store"},
 	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
@@ -58,7 +59,7 @@ var rooms = map[string][]string{
 	"poster":                {"desk"},
 	"web":                   {"desk"},
 	"work":                  {"app", "desk"},
-	"api":                   {"app", "app/deliver", "app/feed", "app/search", "desk", "provider", "web"},
+	"api":                   {"app", "app/deliver", "app/feed", "app/merges", "app/search", "desk", "provider", "web"},
 	"console":               {"app", "app/access", "app/daily", "app/deliver", "app/feed", "app/search", "desk", "provider", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
@@ -90,6 +91,7 @@ var never = map[string][]string{
 	"app/imports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/exports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/search":     {"database/sql", "html/template", "net/http", "os"},
+	"app/merges":     {"database/sql", "html/template", "net/http", "os"},
 	"app/media":      {"database/sql", "html/template", "net/http", "os"},
 	"store/sqlite":   {"html/template", "net/http"},
 	"store/postgres": {"html/template", "net/http"},

@@ -223,6 +223,10 @@ func appendEventData(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 		if c := page.Contacts[e.Subject]; c != nil {
 			return appendContact(b, c)
 		}
+	case "merge":
+		if m := page.Merges[e.Subject]; m != nil {
+			return appendMerge(b, m, s)
+		}
 	case "conversation":
 		if c := page.Conversations[e.Subject]; c != nil {
 			if channel := s.Channel(c.ChannelID); channel != nil {

@@ -111,6 +111,8 @@ func (l *eventLog) record(e event) string {
 		return in("conversations/"+e.Subject.ConversationID+"/messages", "id", e.Subject.ID)
 	case "send":
 		return one("attempts/" + e.Subject.ID)
+	case "merge":
+		return one("merges/" + e.Subject.ID)
 	case "note":
 		return in("conversations/"+e.Subject.ConversationID+"/notes", "id", e.Subject.ID)
 	case "attribute":
@@ -289,6 +291,23 @@ func TestEveryEvent(t *testing.T) {
 	after("delete it again", call(404, "DELETE /v1/conversations/"+talk1+"/notes/"+note, ""))
 	after("close", call(200, "PUT /v1/conversations/"+talk1+"/status", `{"status":"closed"}`), "conversation.updated by key=key/test of talk1 talk1 Bob [status]")
 	after("a message reopens none", hear("12022243450", "Again"), "conversation.created by provider=channel/sandbox of talk3 talk3 Bob", "message.received by provider=channel/sandbox of new talk3 Bob")
+
+	// Merges.
+	var fay, gus, merge string
+	after("two records of one person", func() {
+		fay = id(s.want(201, "POST /v1/contacts", `{"email":"fay@example.com"}`), "Fay")
+		gus = id(s.want(201, "POST /v1/contacts", `{"phone":"+12022243480","name":"Fay"}`), "Gus")
+	}, "contact.created by key=key/test of Fay Fay", "contact.created by key=key/test of Gus Gus")
+	after("who writes", hear("12022243480", "Hello"), "conversation.created by provider=channel/sandbox of talk4 talk4 Gus", "message.received by provider=channel/sandbox of new talk4 Gus")
+	after("merge them", func() {
+		merge = id(s.want(200, "POST /v1/contacts/"+fay+"/merge", `{"from":"`+gus+`"}`), "merge")
+	}, "contact.updated by key=key/test of Fay Fay [name phone]", "contact.deleted by key=key/test of Gus Gus gone",
+		"conversation.updated by key=key/test of talk4 talk4 Fay [contact_id]", "merge.created by key=key/test of merge Fay")
+	after("merge them again", call(200, "POST /v1/contacts/"+fay+"/merge", `{"from":"`+gus+`"}`))
+	after("try to undo it", call(200, "POST /v1/merges/"+merge+"/undo", `{"dry_run":true}`))
+	after("undo it", call(200, "POST /v1/merges/"+merge+"/undo", `{}`), "contact.updated by key=key/test of Fay Fay [name phone]", "contact.created by key=key/test of Gus Gus",
+		"conversation.updated by key=key/test of talk4 talk4 Gus [contact_id]", "merge.undone by key=key/test of merge Fay")
+	after("undo it again", call(200, "POST /v1/merges/"+merge+"/undo", `{}`))
 
 	// Sends.
 	send := func(key, body string) func() {

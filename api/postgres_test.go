@@ -36,7 +36,7 @@ func TestPostgres(t *testing.T) {
 		TestLaw,
 		TestHistory, TestExport, TestSearch,
 		TestDeleteMedia, TestMedia, TestMediaNames, TestMediaRanges, TestMediaRefused,
-		TestNotes, TestNotesWithoutWrite, TestNotesStay,
+		TestMerges, TestNotes, TestNotesWithoutWrite, TestNotesStay,
 		TestPolicy,
 		TestLongReference,
 		TestReplyRefused, TestReplyRefusedByProvider, TestReplyKeys, TestReplyAtTheEnd, TestReplyAddress, TestErasureRaces,

@@ -57,15 +57,18 @@ func appendContact(b []byte, c *desk.Contact) []byte {
 	}
 	b = appendText(append(b, `,"note":`...), c.Note)
 	b = append(append(b, `,"attributes":`...), c.Attributes.JSON()...)
-	b = append(b, `,"owner":`...)
-	if c.Owner == nil {
-		b = append(b, "null"...)
-	} else {
-		b = append(appendMemberFields(b, c.Owner), '}')
-	}
+	b = appendOwner(append(b, `,"owner":`...), c.Owner)
 	b = appendTime(append(b, `,"created_at":`...), c.CreatedAt)
 	b = appendTime(append(b, `,"updated_at":`...), c.UpdatedAt)
 	return append(b, '}')
+}
+
+// appendOwner appends the owner of a contact, or null when there is none.
+func appendOwner(b []byte, m *desk.Member) []byte {
+	if m == nil {
+		return append(b, "null"...)
+	}
+	return append(appendMemberFields(b, m), '}')
 }
 
 // appendMemberFields appends the fields that an owner object and a member record share,

@@ -96,6 +96,11 @@ func appendDetails(b []byte, details any) []byte {
 	case desk.NotOpen:
 		b = append(append(append(b, `{"status":"`...), details.Status...), `","open_conversation_id":`...)
 		return append(appendID(b, details.Open), '}')
+	case desk.Merged:
+		b = appendID(append(b, `{"merged_into":`...), details.Into)
+		return append(appendID(append(b, `,"merge_id":`...), details.Merge), '}')
+	case desk.BlockedUndo:
+		return append(appendID(append(b, `{"merge_id":`...), details.Merge), '}')
 	case desk.ExistingWebhook:
 		return append(appendID(append(b, `{"id":`...), details.ID), '}')
 	}

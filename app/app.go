@@ -11,6 +11,7 @@ import (
 	"parley/app/feed"
 	"parley/app/imports"
 	"parley/app/media"
+	"parley/app/merges"
 	"parley/app/search"
 	"parley/desk"
 )
@@ -26,6 +27,7 @@ type App struct {
 	Imports *imports.Service // imports of files
 	Exports *exports.Service // all records of a kind
 	Media   *media.Service   // files
+	Merges  *merges.Service  // merging contacts
 	Search  *search.Service  // finding contacts by a text
 
 	base

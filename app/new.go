@@ -16,6 +16,7 @@ import (
 	"parley/app/feed"
 	"parley/app/imports"
 	"parley/app/media"
+	"parley/app/merges"
 	"parley/app/search"
 	"parley/app/vault"
 	"parley/desk"
@@ -97,6 +98,7 @@ func New(d Deps) *App {
 		},
 	})
 	a.Exports = exports.New(exports.Deps{Store: a.store, Now: a.now, Hash: a.handleHash})
+	a.Merges = merges.New(merges.Deps{Store: a.store, Cursors: a.cursors, Now: a.now, NewID: d.NewID})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)

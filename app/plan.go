@@ -196,8 +196,8 @@ func (a *App) recipient(ctx context.Context, p desk.Principal, r *desk.SendReque
 		return nil, nil, "", err
 	}
 	if r.Contact != nil {
-		if contact = book.Contact(*r.Contact); contact == nil {
-			return nil, nil, "", desk.NoContact()
+		if contact, err = book.ByID(*r.Contact); err != nil {
+			return nil, nil, "", err
 		}
 	} else if contact, err = book.Holder(r.Phone); err != nil {
 		return nil, nil, "", err

@@ -158,6 +158,7 @@ func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 	if err := d.seen.alone(tx, c); err != nil {
 		return err
 	}
+	plan.Contact = c.ContactID // contacts may have been merged since
 	if c.Status != desk.StatusOpen {
 		open, err := tx.OpenConversation(c.ChannelID, c.ContactID)
 		if err != nil {

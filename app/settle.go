@@ -280,7 +280,7 @@ func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Conta
 		return nil, nil
 	}
 	if plan.Known {
-		return tx.Contact(plan.Contact)
+		return recipientNow(tx, &plan)
 	}
 	profile := plan.Profile
 	for {
@@ -303,6 +303,47 @@ func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Conta
 		profile, note = withoutInvalid(profile, err)
 		at.Notes = append(at.Notes, note)
 	}
+}
+
+// recipientNow returns the contact to which an accepted message belongs now: contacts may have
+// been merged, or separated again, since the message was planned. A reply belongs to the
+// contact of its conversation, a template to the one that holds its number. It returns nil if
+// the contact was deleted.
+func recipientNow(tx store.Tx, plan *desk.Plan) (*desk.Contact, error) {
+	contact, err := tx.Contact(plan.Contact)
+	if err != nil {
+		return nil, err
+	}
+	if contact == nil {
+		m, err := tx.MergeOf(plan.Contact)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			if contact, err = tx.Contact(m.Survivor); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if plan.Reply != nil {
+		c, err := tx.Conversation(plan.Conversation)
+		if err != nil || c == nil || contact != nil && c.ContactID == contact.ID {
+			return contact, err
+		}
+		return tx.Contact(c.ContactID)
+	}
+	if contact != nil && slices.Contains(contact.Numbers(), plan.Canonical()) {
+		return contact, nil
+	}
+	number := desk.Identity{Kind: desk.KindPhone, Value: plan.Number}
+	book, err := tx.Book(desk.Lookup{Identities: []desk.Identity{number}})
+	if err != nil {
+		return nil, err
+	}
+	if holder := book.Oldest(number); holder != nil {
+		return holder, nil
+	}
+	return contact, nil
 }
 
 // withoutInvalid removes from a profile the parts that a contact rule now refuses, and

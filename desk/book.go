@@ -14,6 +14,7 @@ type Book struct {
 	holders  map[Claim]ID
 	sharers  map[Claim][]ID // all holders of claims that contacts share since an older release; usually nil
 	brief    []*Contact     // loaded without their further identities; usually nil
+	merged   map[ID]Merged  // where named contacts are that were merged; usually nil
 	bytes    int            // approximate size of the loaded contacts
 	room     int            // space left for the details of the current operation's error
 	ended    bool
@@ -27,6 +28,8 @@ type Entry struct {
 	Stored *Contact // nil: not stored yet
 	Now    *Contact // nil: deleted, or not created
 	held   []Claim  // the claims of Now or, after a deletion, of the last contact before it
+
+	MergedInto ID // of a contact that was merged, not deleted: the one that has its data now
 }
 
 // NewBook opens an empty Book over a workspace's settings, sized for n contacts.
@@ -101,6 +104,10 @@ func (b *Book) Apply(op *Op, actor Actor, now Time, newID func() ID) (Outcome, e
 		return b.assign(op, actor, now)
 	case OpDelete:
 		return b.delete(op, actor, now)
+	case OpMerge:
+		return b.merge(op, actor, now)
+	case OpUnmerge:
+		return b.unmerge(op, actor, now)
 	}
 	panic("desk: an operation of no kind")
 }
@@ -156,7 +163,7 @@ func (b *Book) upsert(op *Op, actor Actor, now Time, newID func() ID) (Outcome, 
 	c.ID, c.CreatedAt, c.UpdatedAt = newID(), now, now
 	b.put(&Entry{}, &c, Event{Type: ContactCreated, Subject: c.ID, Actor: actor, At: now})
 	b.hold(&c)
-	return Outcome{StatusCreated, c.ID, &c}, nil
+	return Outcome{Status: StatusCreated, ID: c.ID, Contact: &c}, nil
 }
 
 // takeover applies the rule of fixed external ids (contract §3). It refuses a write
@@ -227,7 +234,7 @@ func (b *Book) delete(op *Op, actor Actor, now Time) (Outcome, error) {
 	at := max(now, current.UpdatedAt)
 	b.put(b.entries[current.ID], nil, Event{Type: ContactDeleted, Subject: current.ID, Actor: actor, At: at})
 	b.erasures = append(b.erasures, Erasure{current.ID, at})
-	return Outcome{StatusDeleted, current.ID, current}, nil
+	return Outcome{Status: StatusDeleted, ID: current.ID, Contact: current}, nil
 }
 
 func (b *Book) removeIdentity(op *Op, actor Actor, now Time) (Outcome, error) {
@@ -253,7 +260,7 @@ func (b *Book) removeIdentity(op *Op, actor Actor, now Time) (Outcome, error) {
 	c := *current
 	c.Further = slices.Delete(slices.Clone(c.Further), held, held+1)
 	b.replace(current, &c, []string{"identities"}, actor, now)
-	return Outcome{StatusUpdated, c.ID, &c}, nil
+	return Outcome{Status: StatusUpdated, ID: c.ID, Contact: &c}, nil
 }
 
 // meaning returns the owner and the attribute values that a write stands for. It resolves
@@ -300,11 +307,32 @@ func (b *Book) Contact(id ID) *Contact {
 	return nil
 }
 
+// Missing lists the ids for which the Book has no contact, each once.
+func (b *Book) Missing(ids []ID) (missing []ID) {
+	for _, id := range ids {
+		if b.entries[id] == nil && !slices.Contains(missing, id) {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+// LoadMerged tells the Book which contact has the data of one that was merged.
+func (b *Book) LoadMerged(id ID, m Merged) {
+	if b.merged == nil {
+		b.merged = map[ID]Merged{}
+	}
+	b.merged[id] = m
+}
+
+// ByID returns the contact with this id as it is now, or NotFound.
+func (b *Book) ByID(id ID) (*Contact, error) { return b.byID(id) }
+
 func (b *Book) byID(id ID) (*Contact, error) {
 	if c := b.Contact(id); c != nil {
 		return c, nil
 	}
-	return nil, NoContact()
+	return nil, NoContactBut(b.merged[id])
 }
 
 // NoContact is the error for an id that no contact of the workspace has. A contact of
@@ -398,13 +426,13 @@ func (b *Book) conflict(sent []Identity, except *Contact) error {
 func (b *Book) write(status Status, current *Contact, w *ContactWrite, owner *Member, attributes []attributeValue, actor Actor, now Time) (Outcome, error) {
 	c, changed := current.apply(b.keepSpelling(current, w), owner, attributes)
 	if changed == nil {
-		return Outcome{status, current.ID, current}, nil
+		return Outcome{Status: status, ID: current.ID, Contact: current}, nil
 	}
 	if len(c.Further) > MaxFurther && len(c.Further) > len(current.Further) {
 		return Outcome{}, InvalidAt("/identities", "a contact holds at most %d further handles, and this one has %d", MaxFurther, len(current.Further)).Advise(RemoveIdentities)
 	}
 	b.replace(current, &c, changed, actor, now)
-	return Outcome{status, c.ID, &c}, nil
+	return Outcome{Status: status, ID: c.ID, Contact: &c}, nil
 }
 
 // keepSpelling leaves the phone out of a write if the contact has held it in exactly this

@@ -67,6 +67,12 @@ const (
 	MediaQuota          ErrorType = "media_quota"        // the workspace's files have reached their limit in bytes
 )
 
+// The error types of merges (contract-data).
+const (
+	UndoBlocked ErrorType = "undo_blocked" // a newer merge of the contact comes first
+	UndoExpired ErrorType = "undo_expired" // a merge can be undone for 30 days
+)
+
 // Types that only pages of the console get.
 const (
 	// Changed refuses an action that a member chose while the page showed an old state of
@@ -85,6 +91,7 @@ var ErrorTypes = []ErrorType{
 	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
 	SendInProgress, SendOutcomeUnknown, AttemptSettled, CursorExpired, WebhookExists, EndpointOff,
 	WindowClosed, ConversationNotOpen, MediaUnavailable, MediaNotSendable, MediaInUse, MediaQuota,
+	UndoBlocked, UndoExpired,
 }
 
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its

@@ -18,6 +18,9 @@ const (
 	ContactOptedOut EventType = "contact.opted_out"
 	ContactOptedIn  EventType = "contact.opted_in"
 
+	MergeCreated EventType = "merge.created"
+	MergeUndone  EventType = "merge.undone"
+
 	ConversationCreated EventType = "conversation.created"
 	ConversationUpdated EventType = "conversation.updated"
 
@@ -68,6 +71,7 @@ const (
 // EventTypes lists all types, in the order in which they are shown.
 var EventTypes = []EventType{
 	ContactCreated, ContactUpdated, ContactDeleted, ContactOptedOut, ContactOptedIn,
+	MergeCreated, MergeUndone,
 	ConversationCreated, ConversationUpdated,
 	MessageReceived, MessageSent, MessageUpdated, MessageDelivered, MessageRead, MessageFailed,
 	NoteCreated, NoteDeleted, SendInDoubt, SendSettled,
@@ -87,6 +91,10 @@ func (t EventType) Kind() string {
 	kind, _, _ := strings.Cut(string(t), ".")
 	return kind
 }
+
+// OfSeveral tells whether the type is about several people. Nobody can erase one of them from a
+// text about all (contract-events §4).
+func (t EventType) OfSeveral() bool { return t.Kind() == "merge" || t.Kind() == "conflict" }
 
 // OfSettings tells whether the type is about the workspace's settings, as people and the
 // command line edit them. Types about templates do not count, because the provider changes
@@ -113,6 +121,7 @@ func SettingsTypes() (list []EventType) {
 // need none: the record of a key is never shown, and that of the workspace is shown to all.
 var eventNeeds = map[string]Permission{
 	"contact":      ContactsRead,
+	"merge":        ContactsRead,
 	"conversation": ConversationsRead,
 	"message":      ConversationsRead,
 	"note":         ConversationsRead,

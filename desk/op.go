@@ -10,9 +10,11 @@ const (
 	OpDelete                       // delete the contact
 	OpPatch                        // update by id, never create
 	OpRemoveIdentity               // remove one further identity
+	OpMerge                        // merge the contact From into Target
+	OpUnmerge                      // undo a merge
 )
 
-// An Op is one change to one contact. All writes of contacts have this form, for every
+// An Op is one change to one contact, or a merge of two. All writes of contacts have this form, for every
 // kind of request.
 type Op struct {
 	Kind        OpKind
@@ -28,6 +30,10 @@ type Op struct {
 	Version int64 // patch: return Changed unless the contact still has this version; 0: any
 
 	Remove []Identity // remove identity: readings of one handle; the first that the contact holds is removed
+
+	From    ID       // merge: the contact that goes
+	Take    []string // merge: the fields whose value is taken from the contact that goes
+	Unmerge *Merge   // undo a merge: this one
 }
 
 // Check refuses an operation that is invalid independently of stored data.
@@ -50,7 +56,10 @@ func (op *Op) Check() error {
 
 // IDs returns the ids by which the operation names contacts.
 func (op *Op) IDs() []ID {
-	if op.ByID {
+	switch {
+	case op.Kind == OpMerge:
+		return []ID{op.Target, op.From}
+	case op.ByID:
 		return []ID{op.Target}
 	}
 	return nil
@@ -92,4 +101,5 @@ type Outcome struct {
 	Status  Status
 	ID      ID
 	Contact *Contact // nil for the caller of a brief operation
+	Merge   *Merge   // of a merge or its undo: the record; its id and what else it moves are not known here
 }

@@ -66,6 +66,7 @@ const (
 	PolicyWrite        Permission = "policy:write"
 	SnippetsWrite      Permission = "snippets:write"
 	MembersWrite       Permission = "members:write"
+	ContactsMerge      Permission = "contacts:merge"
 )
 
 // The permissions that only members have.
@@ -79,7 +80,7 @@ const (
 var Permissions = []Permission{
 	ContactsRead, ContactsWrite, AttributesRead, AttributesWrite, ConversationsRead, ConversationsWrite,
 	MessagesSend, TemplatesRead, ChannelsRead, MembersRead, EventsRead, WebhooksRead, WebhooksWrite,
-	AttemptsRead, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite,
+	AttemptsRead, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite, ContactsMerge,
 }
 
 var (

@@ -47,6 +47,7 @@ type Store interface {
 	Imports
 	Exports
 	Uploads
+	Merges
 
 	// Ready tells whether the database can answer now and this process may write to it.
 	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).
@@ -81,6 +82,7 @@ type Tx interface {
 	ImportTx
 	UploadTx
 	ErasureTx
+	MergeTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings

@@ -56,6 +56,9 @@ func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.W
 	}
 	r.url = webhook.URL
 	r.result, r.err = a.post(ctx, ref.Workspace, webhook, event.ID, a.Event(page, event))
+	if event.Type.OfSeveral() {
+		r.result.Response = ""
+	}
 	r.result.Probe, r.result.Jitter = probe, rand.Float64() //nolint:gosec // it spreads load
 	return r
 }

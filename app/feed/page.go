@@ -15,6 +15,7 @@ type Page struct {
 	Libraries map[desk.ID]*desk.Library // of channels
 	Webhooks  map[desk.ID]*Webhook
 	Snippets  map[string]*desk.Snippet // by shortcut
+	Merges    map[desk.ID]*desk.Merge
 
 	types []desk.EventType // the types that the reader gets
 }
@@ -41,6 +42,10 @@ func (p *Page) DataBytes(e *desk.FeedEvent) int {
 		if s := p.Snippets[e.Key]; s != nil {
 			return s.ListBytes()
 		}
+	case "merge":
+		if m := p.Merges[e.Subject]; m != nil {
+			return m.ListBytes()
+		}
 	}
 	return p.EventPage.DataBytes(e)
 }
@@ -54,7 +59,10 @@ func (a *Service) complete(ctx context.Context, read *store.EventPage) (*Page, e
 	if err := a.addSnippets(ctx, page); err != nil {
 		return nil, err
 	}
-	page.Trim(page.DataBytes) // now that the sizes of templates and snippets are known
+	if err := a.addMerges(ctx, page); err != nil {
+		return nil, err
+	}
+	page.Trim(page.DataBytes) // now that the sizes of the records are known
 	a.identify(read)
 	return page, a.addWebhooks(ctx, page)
 }
@@ -122,4 +130,45 @@ func (a *Service) addSnippets(ctx context.Context, page *Page) error {
 		}
 	}
 	return err
+}
+
+// mergesAtOnce is how many merges are read in one step: one may have 512 KiB.
+const mergesAtOnce = 16
+
+// addMerges adds the merges that a page's events are about, until the page is full.
+func (a *Service) addMerges(ctx context.Context, page *Page) error {
+	size := desk.NewPageSize(len(page.Events))
+	var ids []desk.ID
+	for i := range page.Events {
+		if e := &page.Events[i]; e.Type.Kind() == "merge" && !slices.Contains(ids, e.Subject) {
+			ids = append(ids, e.Subject)
+		}
+	}
+	for part := range slices.Chunk(ids, mergesAtOnce) {
+		list, err := a.Store.MergesByID(ctx, page.Settings.ID, part)
+		if err != nil {
+			return err
+		}
+		if page.Merges == nil {
+			page.Merges = map[desk.ID]*desk.Merge{}
+		}
+		for _, id := range part {
+			page.Merges[id] = nil // unless it is found
+		}
+		for _, m := range list {
+			shown := m.Shown(a.Now())
+			page.Merges[m.ID] = shown
+			if !size.Add(shown.ListBytes()) {
+				i := slices.IndexFunc(page.Events, func(e desk.FeedEvent) bool {
+					_, read := page.Merges[e.Subject]
+					return e.Type.Kind() == "merge" && !read
+				})
+				if i > 0 {
+					page.Cut(i)
+				}
+				return nil
+			}
+		}
+	}
+	return nil
 }

@@ -304,7 +304,7 @@ func (a *Service) endJob(tx store.Tx, job *store.MediaJob, change func(*desk.Med
 	if err := tx.PutMedia(m); err != nil {
 		return err
 	}
-	of := &desk.Message{ID: job.Message, ConversationID: job.Conversation, ContactID: job.Contact, TS: job.TS}
+	of := &desk.Message{ID: job.Message, ConversationID: job.Conversation, ContactID: now.Contact, TS: job.TS}
 	return tx.Append(changed(of, desk.Actor{Kind: desk.ByProvider, ID: job.Channel}, a.Now()))
 }
 
@@ -344,6 +344,7 @@ func (a *Service) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJ
 		if reason != "" {
 			return a.endJob(tx, job, func(m *desk.Media) error {
 				m.Status, m.Reason = desk.MediaFailed, reason
+				next.Contact = m.ContactID // it may have been merged since
 				next.Ended, next.Due = true, math.MaxInt64
 				return tx.PutMediaJob(next)
 			})
@@ -352,6 +353,7 @@ func (a *Service) fetchFailed(ctx context.Context, ws desk.ID, job *store.MediaJ
 		if err != nil || held == nil || held.Holder != job.Holder {
 			return err
 		}
+		next.Contact = held.Contact // it may have been merged since
 		next.Due = tx.Now() + desk.Time(wait.Milliseconds())
 		return tx.PutMediaJob(next)
 	})

@@ -8,8 +8,8 @@ import (
 	"parley/desk"
 )
 
-// History returns a page of the history of a contact, newest first: its creation and its newest
-// changes. It also returns the cursor of the next page, "" if there is none. The caller has
+// History returns a page of the history of a contact, newest first: the creation and the newest
+// changes of it, and of each contact that was merged into it. It also returns the cursor of the next page, "" if there is none. The caller has
 // read the contact.
 func (a *Service) History(ctx context.Context, p desk.Principal, contact desk.ID, cursor string, limit int) ([]desk.FeedEvent, string, error) {
 	list, before := cursors.List{Workspace: p.Workspace(), Name: "history", Filter: contact.String()}, int64(0)
@@ -20,7 +20,11 @@ func (a *Service) History(ctx context.Context, p desk.Principal, contact desk.ID
 		}
 		before = int64(binary.BigEndian.Uint64(place))
 	}
-	events, err := a.Store.History(ctx, p.Workspace(), []desk.ID{contact}, before, limit+1)
+	parts, err := a.Store.MergedInto(ctx, p.Workspace(), contact)
+	if err != nil {
+		return nil, "", err
+	}
+	events, err := a.Store.History(ctx, p.Workspace(), append(parts, contact), before, limit+1)
 	if err != nil {
 		return nil, "", err
 	}

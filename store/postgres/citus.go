@@ -67,6 +67,7 @@ var placements = map[string]placement{
 	"media_used":         byWorkspace,
 	"member_access":      byWorkspace,
 	"members":            byWorkspace,
+	"merges":             byWorkspace,
 	"messages":           byWorkspace,
 	"notes":              byWorkspace,
 	"opt_outs":           byWorkspace,

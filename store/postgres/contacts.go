@@ -187,6 +187,9 @@ func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, 
 			}
 			s.newcomers.note(ws, len(loaded.contacts) == 0)
 			book := bookOf(t.settings, to-from, loaded)
+			if err := loadMerged(t.pipe, ws, book, idsOf(ops[from:to])); err != nil {
+				return 0, err
+			}
 			apply(book, from, to)
 			if err := flushBook(t, book); err != nil || book.Ended() {
 				return stored.NoMore, err
@@ -288,10 +291,18 @@ func (s *Store) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (book *desk
 		settings, err := s.currentSettings(p, ws)
 		if err == nil {
 			book = bookOf(settings, 1, loaded)
+			err = loadMerged(p, ws, book, l.IDs)
 		}
 		return err
 	})
 	return book, err
+}
+
+func idsOf(ops []*desk.Op) (ids []desk.ID) {
+	for _, op := range ops {
+		ids = append(ids, op.IDs()...)
+	}
+	return ids
 }
 
 // A claimed names contacts by the identities that they hold, and by their ids.
@@ -458,6 +469,7 @@ func flushBook(t *tx, book *desk.Book) error {
 	var inserted, updated, gone contactTable
 	var released, taken claims
 	var deleted []*desk.Contact
+	var erased pgtype.FlatArray[uuid]
 	for _, e := range book.Changed() {
 		let, took := e.Claims()
 		released.add(let, e.Stored)
@@ -466,7 +478,9 @@ func flushBook(t *tx, book *desk.Book) error {
 		case e.Stored == nil && e.Now == nil: // created and deleted again
 		case e.Now == nil:
 			gone.add(e.Stored, e.Stored.Version)
-			deleted = append(deleted, e.Stored)
+			if e.MergedInto.IsZero() {
+				deleted, erased = append(deleted, e.Stored), append(erased, uuid(e.Stored.ID))
+			}
 		case e.Stored == nil:
 			inserted.add(e.Now, 1)
 		default:
@@ -478,15 +492,19 @@ func flushBook(t *tx, book *desk.Book) error {
 	}
 	if len(gone.ids) > 0 {
 		t.put(form(t.citus, deleteContacts, deleteContactsOnCitus), uuid(t.ws), gone.ids, gone.versions)
+		t.put(dropTerms, uuid(t.ws), gone.ids)
+	}
+	t.putErasures(book.Erasures()) // before eraseMerges looks for them
+	if len(erased) > 0 {
 		named := lockCallbacks(t.pipe, t.ws, deleted)
-		if err := eraseConversations(t, gone.ids); err != nil {
+		if err := eraseConversations(t, erased); err != nil {
 			return err
 		}
 		named.drop(t.pipe, t.ws)
 		eraseStatuses(t.pipe, t.ws, deleted)
-		eraseResponses(t.pipe, t.ws, gone.ids)
-		t.put(dropTerms, uuid(t.ws), gone.ids)
-		t.put(dropHistory, uuid(t.ws), gone.ids)
+		eraseResponses(t.pipe, t.ws, erased)
+		eraseMerges(t.pipe, t.ws, erased)
+		t.put(dropHistory, uuid(t.ws), erased)
 	}
 	if len(updated.ids) > 0 {
 		t.put(form(t.citus, updateContacts, updateContactsOnCitus), updated.args(t.ws)...)
@@ -500,7 +518,7 @@ func flushBook(t *tx, book *desk.Book) error {
 	if len(taken) > 0 {
 		t.put(takeClaims, taken.args(t.ws)...)
 	}
-	if t.putErasures(book.Erasures()); deleted == nil {
+	if deleted == nil {
 		return t.fail
 	}
 	return eraseAttempts(t, deleted)

@@ -20,6 +20,10 @@ const (
 	// Until the end of the transaction, nobody deletes the contacts. They are locked in the
 	// order of ids, as by every other transaction.
 	keepHistoryQuery = `SELECT c.id FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL (SELECT id` + contactByID + ` FOR KEY SHARE) c`
+	// The same for contacts that are part of another one: whoever deletes that one waits for
+	// the merges.
+	keepMergedQuery = `SELECT m.from_id FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
+		(SELECT from_id FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL FOR KEY SHARE) m`
 	historyColumns   = `contact_id, seq, tag, at, kind, actor_kind, actor_id, changed`
 	insertHistory    = `INSERT INTO history (workspace_id, ` + historyColumns + `) SELECT w.id, u.*
 		FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::uuid[], $9::text[]) u (` + historyColumns + `)` + inWorkspace + `
@@ -40,7 +44,7 @@ func (p *pipe) readHistoryPlace(ws desk.ID, place *store.SearchPlace) {
 	p.each(func(row pgx.Row) error { return row.Scan(&place.History.Seq, &place.History.Tag) }, historyPlaceQuery, uuid(ws))
 }
 
-// hasHistory queues a read of the contacts whose history is kept: they must exist. Those to
+// hasHistory queues a read of the contacts whose history is kept: they must exist, or be part of one that does. Those to
 // index are locked with them, so that all are locked in one order.
 func (t *tx) hasHistory(events []desk.FeedEvent, toIndex []desk.ID) (kept map[desk.ID]bool) {
 	kept = map[desk.ID]bool{}
@@ -62,12 +66,14 @@ func (t *tx) hasHistory(events []desk.FeedEvent, toIndex []desk.ID) (kept map[de
 	for _, id := range toIndex {
 		add(id)
 	}
-	t.each(func(row pgx.Row) error {
-		var id desk.ID
-		err := row.Scan(into(&id))
-		kept[id] = true
-		return err
-	}, keepHistoryQuery, uuid(t.ws), uuids(ids))
+	for _, query := range []string{keepHistoryQuery, keepMergedQuery} {
+		t.each(func(row pgx.Row) error {
+			var id desk.ID
+			err := row.Scan(into(&id))
+			kept[id] = true
+			return err
+		}, query, uuid(t.ws), uuids(ids))
+	}
 	return kept
 }
 

@@ -164,7 +164,8 @@ func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 			return nil, failed("load contacts", t.fail)
 		}
 	}
-	return bookOf(t.settings, 1, loaded), nil
+	book := bookOf(t.settings, 1, loaded)
+	return book, loadMerged(t.pipe, t.ws, book, l.IDs)
 }
 
 func (t *tx) Flush(book *desk.Book) error { return flushBook(t, book) }

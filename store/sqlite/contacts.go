@@ -168,6 +168,9 @@ func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, ap
 			if err != nil || book.Full() && to-from > 1 {
 				return book.Len(), err
 			}
+			if err := loadMerged(c, book, idsOf(ops[from:to])); err != nil {
+				return 0, err
+			}
 			apply(book, from, to)
 			if err := flushBook(c, ws, book); err != nil || book.Ended() {
 				return stored.NoMore, err
@@ -277,15 +280,26 @@ func loadBook(c conn, settings *desk.Settings, ops []*desk.Op, ids, claims strin
 // lookUp loads the contacts that l names.
 func lookUp(c conn, settings *desk.Settings, l desk.Lookup) (*desk.Book, error) {
 	ids, claims := appendWanted([]byte{'['}, []byte{'['}, l.IDs, l.Identities)
-	return loadBook(c, settings, nil, closeArray(ids), closeArray(claims), l.Most)
+	book, err := loadBook(c, settings, nil, closeArray(ids), closeArray(claims), l.Most)
+	if err == nil {
+		err = loadMerged(c, book, l.IDs)
+	}
+	return book, err
+}
+
+func idsOf(ops []*desk.Op) (ids []desk.ID) {
+	for _, op := range ops {
+		ids = append(ids, op.IDs()...)
+	}
+	return ids
 }
 
 // flushBook writes the Book's changes.
 func flushBook(c conn, ws desk.ID, book *desk.Book) error {
-	if err := flushEntries(c, ws, book.Changed(), book.Events()); err != nil {
-		return failed("store contacts", err)
+	if err := putErasures(c, ws, book.Erasures()); err != nil { // before eraseMerges looks for them
+		return err
 	}
-	return putErasures(c, ws, book.Erasures())
+	return failed("store contacts", flushEntries(c, ws, book.Changed(), book.Events()))
 }
 
 func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event) error {
@@ -302,7 +316,7 @@ func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event
 				return err
 			}
 		}
-		if e.Now == nil && e.Stored != nil {
+		if e.Now == nil && e.Stored != nil && e.MergedInto.IsZero() {
 			deleted = append(deleted, e.Stored)
 		}
 	}
@@ -360,6 +374,8 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 	switch {
 	case now == nil && e.Stored == nil:
 		return nil
+	case now == nil && !e.MergedInto.IsZero():
+		return dropContact(c, ws, e.Stored)
 	case now == nil:
 		sent, got, err := mediaOfContact(c, ws, e.Stored.ID)
 		if err != nil {
@@ -371,18 +387,16 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 		if err := eraseMedia(c, ws, e.Stored.ID, sent, got); err != nil {
 			return err
 		}
-		if err := eraseLarge(c, ws, e.Stored); err != nil {
-			return err
-		}
 		if err := eraseResponses(c, ws, e.Stored.ID); err != nil {
 			return err
 		}
-		for _, query := range []string{dropTermsQuery, dropHistoryQuery} {
-			if err := c.stmt(query).id(ws).id(e.Stored.ID).run(); err != nil {
-				return err
-			}
+		if err := eraseMerges(c, ws, e.Stored.ID); err != nil {
+			return err
 		}
-		return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(e.Stored.ID).run()
+		if err := c.stmt(dropHistoryQuery).id(ws).id(e.Stored.ID).run(); err != nil {
+			return err
+		}
+		return dropContact(c, ws, e.Stored)
 	}
 	attributes, further, err := storeValues(c, ws, e)
 	if err != nil {
@@ -400,4 +414,16 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 	}
 	return c.stmt(query).text(now.ExternalID).text(now.Name).text(now.Email).text(now.Phone).text(now.Note).
 		text(attributes).text(further).idOrNull(owner).time(now.CreatedAt).time(now.UpdatedAt).id(ws).id(now.ID).run()
+}
+
+// dropContact deletes a contact's row with what is kept beside it. The data that other tables
+// have of the person stays.
+func dropContact(c conn, ws desk.ID, contact *desk.Contact) error {
+	if err := eraseLarge(c, ws, contact); err != nil {
+		return err
+	}
+	if err := c.stmt(dropTermsQuery).id(ws).id(contact.ID).run(); err != nil {
+		return err
+	}
+	return c.stmt(`DELETE FROM contacts WHERE workspace_id = ? AND id = ?`).id(ws).id(contact.ID).run()
 }

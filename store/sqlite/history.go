@@ -11,7 +11,8 @@ import (
 
 const (
 	putHistoryPlaceQuery = `INSERT OR REPLACE INTO history_places (workspace_id, seq, tag) VALUES (?, ?, ?)`
-	thereQuery           = `SELECT 1 FROM contacts WHERE workspace_id = ? AND id = ?`
+	thereQuery           = `SELECT 1 FROM contacts WHERE workspace_id = ?1 AND id = ?2
+		UNION ALL SELECT 1 FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id = ?2 AND survivor_id IS NOT NULL`
 	putHistoryQuery      = `INSERT OR IGNORE INTO history (workspace_id, contact_id, seq, tag, at, kind, actor_kind, actor_id, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	// The parameter ?3 is how many changes stay.
 	trimHistoryQuery = `DELETE FROM history WHERE workspace_id = ?1 AND contact_id = ?2 AND kind <> '` + string(desk.ContactCreated) + `' AND seq <=
@@ -20,7 +21,8 @@ const (
 		WHERE workspace_id = ? AND contact_id = ? AND seq < ? ORDER BY seq DESC LIMIT +?`
 )
 
-// hasHistory tells whether a contact's history is kept: the contact must exist.
+// hasHistory tells whether a contact's history is kept: the contact must exist,
+// or be part of one that does.
 func hasHistory(c conn, ws, contact desk.ID) (bool, error) {
 	return one("contact", c.stmt(thereQuery).id(ws).id(contact), func(*stmt) bool { return true })
 }

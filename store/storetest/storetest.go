@@ -24,6 +24,7 @@
 //	policies.go       reply policies
 //	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
+//	merges.go         merging contacts
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found, and their history
@@ -120,6 +121,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"events/fields_survive":               eventFields,
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
+		"merges/move":                         mergesMove,
+		"merges/list":                         mergesList,
 		"imports/place_and_key":               importRuns,
 		"exports/contacts":                    exportedContacts,
 		"exports/of_a_contact":                exportedOfContact,

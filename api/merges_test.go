@@ -1,0 +1,50 @@
+package api_test
+
+import (
+	"testing"
+)
+
+// TestMerges: the calls that merge contacts, and every answer about one that was merged.
+func TestMerges(t *testing.T) {
+	s := newDesk(t)
+	into := contact(t, s.want(201, "POST /v1/contacts", `{"email":"ada@example.com","name":"Ada L.","owner":"grace@example.com"}`)).ID
+	from := contact(t, s.want(201, "POST /v1/contacts", `{"email":"lovelace@example.com","name":"Ada Lovelace","phone":"+12022243441","owner":"ada@example.com","external_id":"77"}`)).ID
+	talk := s.hear(s.channel, "+12022243441", "Hello")
+	path := "POST /v1/contacts/" + into + "/merge"
+	undo := func() string { return "POST /v1/merges/" + ids(t, s.want(200, "GET /v1/merges", ""))[0] + "/undo" }
+	for _, c := range []struct{ name, call, body string }{
+		{"itself", path, `{"from":"` + into + `"}`},
+		{"unknown_field", path, `{"from":"` + from + `","take":["name","nose"]}`},
+		{"no_from", path, `{"take":["name"]}`},
+		{"unknown_member", path, `{"from":"` + from + `","Take":[]}`},
+		{"nobody", path, `{"from":"0196f2a0-0000-7000-8000-000000000000"}`},
+		{"tried", path, `{"from":"` + from + `","take":["name"],"dry_run":true}`},
+		{"merged", path, `{"from":"` + from + `","take":["name"]}`},
+		{"merged_again", path, `{"from":"` + from + `"}`},
+		{"survivor", "GET /v1/contacts/" + into, ``},
+		{"its_identities", "GET /v1/contacts/" + into + "/identities", ``},
+		{"merged_id", "GET /v1/contacts/" + from, ``},
+		{"merged_id_changed", "PATCH /v1/contacts/" + from, `{"name":"x"}`},
+		{"merged_id_in_a_batch", "POST /v1/contacts/batch", `{"operations":[{"op":"delete","id":"` + from + `"}]}`},
+		{"merged_id_written_to", outbound, message(`"to":{"contact_id":"` + from + `"}`)},
+		{"its_conversations", "GET /v1/contacts/" + from + "/conversations", ``},
+		{"moved_conversation", "GET /v1/conversations/" + talk.ID.String(), ``},
+		{"list", "GET /v1/merges?contact_id=" + from, ``},
+		{"list_of_another", "GET /v1/merges?contact_id=0196f2a0-0000-7000-8000-000000000000", ``},
+		{"undo_tried", "undo", `{"dry_run":true}`},
+		{"undone", "undo", `{}`},
+		{"undone_again", "undo", ``},
+		{"back", "GET /v1/contacts/" + from, ``},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.call == "undo" {
+				c.call = undo()
+			}
+			if c.call == outbound {
+				golden(t, s.outbound("k", c.body))
+				return
+			}
+			golden(t, s.do(c.call, c.body))
+		})
+	}
+}

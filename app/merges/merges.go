@@ -1,0 +1,125 @@
+// Package merges makes two contacts of one person one, and undoes that. merges.go is the
+// service with its lists, merge.go merges, undo.go undoes.
+package merges
+
+import (
+	"context"
+
+	"parley/app/cursors"
+	"parley/desk"
+	"parley/store"
+)
+
+// Deps are the parts of a Service. All are required.
+type Deps struct {
+	Store   store.Store
+	Cursors cursors.Sealer
+	Now     func() desk.Time
+	NewID   func() desk.ID
+}
+
+// A Service merges contacts. Its methods are safe for concurrent use.
+type Service struct{ Deps }
+
+// New builds a Service.
+func New(d Deps) *Service { return &Service{d} }
+
+// Merge returns a merge, or NotFound.
+func (a *Service) Merge(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Merge, error) {
+	if err := p.Allow(desk.ContactsRead); err != nil {
+		return nil, err
+	}
+	m, err := a.merge(ctx, p.Workspace(), id)
+	if err != nil {
+		return nil, err
+	}
+	return a.shown(m), nil
+}
+
+func (a *Service) merge(ctx context.Context, ws, id desk.ID) (*desk.Merge, error) {
+	found, err := a.Store.MergesByID(ctx, ws, []desk.ID{id})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, noMerge()
+	}
+	return found[0], nil
+}
+
+func noMerge() error { return desk.NotFoundf("no merge in this workspace has this id") }
+
+// shown returns a merge without the values that are kept for an undo, and without all values
+// once it can't be undone any more.
+func (a *Service) shown(m *desk.Merge) *desk.Merge { return m.Shown(a.Now()) }
+
+// Merges returns a page of merges, newest first, and the cursor of the next page, "" if there
+// is none. If a contact is given, they are the merges into it, of it, and of all contacts that
+// are part of it. It returns InvalidRequest for a cursor that it did not give out.
+func (a *Service) Merges(ctx context.Context, p desk.Principal, contact desk.ID, cursor string, limit int) ([]*desk.Merge, string, error) {
+	if err := p.Allow(desk.ContactsRead); err != nil {
+		return nil, "", err
+	}
+	list := cursors.List{Workspace: p.Workspace(), Name: "merges", Filter: contact.String()}
+	var before *desk.ID
+	if cursor != "" {
+		place, err := a.Cursors.Open(list, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		before = (*desk.ID)(place)
+	}
+	page, next, err := a.Store.Merges(ctx, p.Workspace(), contact, before, limit)
+	for i, m := range page {
+		page[i] = a.shown(m)
+	}
+	if err != nil || next == nil {
+		return page, "", err
+	}
+	return page, a.Cursors.Seal(list, next[:]), nil
+}
+
+// open returns the open conversation of a contact on a channel, or nil.
+func (a *Service) open(ctx context.Context, ws, channel, contact desk.ID) (*desk.Conversation, error) {
+	var after *desk.ConversationPlace
+	for {
+		list, next, err := a.Store.Conversations(ctx, ws, desk.ConversationFilter{Status: desk.StatusOpen, Channel: channel, Contact: contact}, after, 1)
+		if len(list) > 0 && err == nil {
+			return list[0], nil
+		}
+		if err != nil || next == nil {
+			return nil, err
+		}
+		after = next
+	}
+}
+
+// newest returns the newest merge in force of the contact that survived m.
+func (a *Service) newest(ctx context.Context, ws desk.ID, m *desk.Merge) (desk.ID, error) {
+	var before *desk.ID
+	for {
+		list, next, err := a.Store.Merges(ctx, ws, m.Into, before, desk.MaxLimit)
+		if err != nil {
+			return desk.ID{}, err
+		}
+		for _, other := range list {
+			if !other.Survivor.IsZero() && (other.Into == m.Into || other.From == m.Into) {
+				return other.ID, nil
+			}
+		}
+		if next == nil {
+			return m.ID, nil
+		}
+		before = next
+	}
+}
+
+// Forget takes the values of contacts from merges that can't be undone any more, up to limit.
+// It returns how many there were.
+func (a *Service) Forget(ctx context.Context, ws desk.ID, limit int) (int, error) {
+	now, _, err := a.Store.Clock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return a.Store.ForgetMerges(ctx, ws, min(now, a.Now())-desk.Time(desk.UndoMerge.Milliseconds()), limit)
+}

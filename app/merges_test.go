@@ -1,0 +1,220 @@
+package app_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/app/merges"
+	"parley/desk"
+)
+
+var mergeRounds = flag.Int("merge-rounds", 40, "TestMerge_undone: how many merges are undone")
+
+func (w *world) merge(into, from *desk.Contact, take ...string) *desk.Merge {
+	w.t.Helper()
+	m, err := w.Merges.Do(w.t.Context(), w.caller(), merges.Request{Into: into.ID, From: from.ID, Take: take})
+	must(w.t, err)
+	return m
+}
+
+// TestMerge: one contact becomes part of another, with all that it has.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	into := w.put(named("Ada L."), mailed("ada@example.com"), phoned("905321110001"))
+	from := w.put(named("Ada Lovelace"), mailed("lovelace@example.com"), alsoKnownAs("shop", "77"), ownedBy("grace@example.com"))
+	talk := w.writes("905321110002", "Hi")
+	third := w.contact(talk.ContactID)
+	dry, err := w.Merges.Try(t.Context(), w.caller(), merges.Request{Into: into.ID, From: from.ID, Take: []string{"name"}})
+	must(t, err)
+	m := w.merge(into, from, "name")
+	if !dry.ID.IsZero() || dry.At != 0 || fmt.Sprint(dry.Changes, dry.Moved) != fmt.Sprint(m.Changes, m.Moved) {
+		t.Errorf("the dry run said %+v, and it became %+v", dry, m)
+	}
+	if m.Into != into.ID || m.From != from.ID || m.Moved.Identities != 2 || m.Undo != nil {
+		t.Errorf("record: %+v", m)
+	}
+	c := w.contact(into.ID)
+	if c.Name != "Ada Lovelace" || c.Email != "ada@example.com" || c.Owner == nil || c.Owner.ID != w.grace.ID {
+		t.Errorf("survivor: %+v", c)
+	}
+	if got := fmt.Sprint(c.Further); !strings.Contains(got, "lovelace@example.com") || !strings.Contains(got, "shop 77") {
+		t.Errorf("further: %s", got)
+	}
+	e := refusalOf(t, errOf(w.Contact(t.Context(), w.caller(), from.ID)), desk.NotFound)
+	if e.Details != (desk.Merged{Into: into.ID, Merge: m.ID}) {
+		t.Errorf("the merged contact is answered with %+v", e.Details)
+	}
+	if again := w.merge(into, from); again.ID != m.ID {
+		t.Errorf("the same merge again: %+v", again)
+	}
+	w.merge(into, third)
+	if c := w.conversation(talk.ID); c.ContactID != into.ID {
+		t.Errorf("the conversation is %v's", c.ContactID)
+	}
+	if again := w.writes("905321110002", "Hi again"); again.ID != talk.ID {
+		t.Error("a message of the merged contact's number opens another conversation")
+	}
+	refused(t, errOf(w.Merges.Undo(t.Context(), w.caller(), m.ID)), desk.UndoBlocked)
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+// TestMerge_refuses: a merge that is refused stores nothing.
+func TestMerge_refuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.put(mailed("a@example.com")), w.put(mailed("b@example.com"))
+	for name, c := range map[string]struct {
+		r    merges.Request
+		want desk.ErrorType
+	}{
+		"itself":           {merges.Request{Into: a.ID, From: a.ID}, desk.InvalidRequest},
+		"nobody":           {merges.Request{Into: a.ID, From: desk.ID{1}}, desk.NotFound},
+		"into nobody":      {merges.Request{Into: desk.ID{1}, From: a.ID}, desk.NotFound},
+		"unknown field":    {merges.Request{Into: a.ID, From: b.ID, Take: []string{"nose"}}, desk.InvalidRequest},
+		"unknown property": {merges.Request{Into: a.ID, From: b.ID, Take: []string{"attributes.nose"}}, desk.InvalidRequest},
+	} {
+		refused(t, errOf(w.Merges.Do(t.Context(), w.caller(), c.r)), c.want)
+		if err := errOf(w.Merges.Try(t.Context(), w.caller(), c.r)); !desk.IsType(err, c.want) {
+			t.Errorf("%s, tried: %v", name, err)
+		}
+	}
+	w.holds(2, 0, 0)
+}
+
+// picture is everything of some contacts that readers see, but when they changed.
+func (w *world) picture(contacts ...desk.ID) string {
+	w.t.Helper()
+	var b strings.Builder
+	for _, id := range contacts {
+		c := *w.contact(id)
+		c.UpdatedAt, c.Version, c.Apart = 0, 0, desk.Apart{}
+		owner := desk.ID{}
+		if c.Owner != nil {
+			owner = c.Owner.ID
+		}
+		c.Owner = nil
+		fmt.Fprintf(&b, "%+v %s %v\n", c, owner, c.Identities())
+		list, _, err := w.Conversations(w.t.Context(), w.caller(), desk.ConversationFilter{Contact: id}, "", 200)
+		must(w.t, err)
+		slices.SortFunc(list, func(x, y *desk.Conversation) int { return x.ID.Compare(y.ID) })
+		for _, v := range list {
+			s, err := w.State(w.t.Context(), w.caller(), v.ID)
+			must(w.t, err)
+			fmt.Fprintf(&b, "  %+v %+v\n", *v, *s)
+			for _, m := range w.messages(v.ID) {
+				fmt.Fprintf(&b, "    %s %s %s %s\n", m.ID, m.ContactID, m.Direction, m.Text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// TestMerge_undone: a merge that is undone leaves everything as it was.
+func TestMerge_undone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.addChannel()
+	_, _, err := w.PutAttribute(t.Context(), w.operator(), desk.AttributeInput{Key: "plan", Label: text("Plan"), Type: text("text")})
+	must(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range *mergeRounds {
+		person := func(k int) desk.ID {
+			number := fmt.Sprintf("90532%07d", 10*n+k)
+			parts := []func(*desk.ContactWrite){alsoKnownAs("round", fmt.Sprint(n, k))}
+			for _, part := range []func(*desk.ContactWrite){
+				named(fmt.Sprint("Person ", k)), mailed(fmt.Sprintf("p%d.%d@example.com", n, k)), phoned(number),
+				ownedBy([]string{"grace@example.com", "ada@example.com"}[k]), having("plan", fmt.Sprint("plan", k)), alsoKnownAs("whatsapp", number),
+			} {
+				if random.IntN(2) == 0 {
+					parts = append(parts, part)
+				}
+			}
+			id := w.put(parts...).ID
+			for range random.IntN(3) {
+				if c := w.contact(id); c.Address() != "" {
+					channel := []desk.ID{w.channel, other}[random.IntN(2)]
+					v, err := w.ReceiveSimulated(t.Context(), w.operator(), channel, c.Address(), "", "Hello")
+					must(t, err)
+					if random.IntN(4) == 0 {
+						must(t, errOf(w.SetStatus(t.Context(), w.operator(), v.ID, desk.StatusClosed, nil)))
+					}
+				}
+			}
+			return id
+		}
+		a, b := person(0), person(1)
+		var take []string
+		for _, field := range []string{"name", "email", "phone", "owner", "attributes.plan", "note"} {
+			if random.IntN(2) == 0 {
+				take = append(take, field)
+			}
+		}
+		before := w.picture(a, b)
+		r := merges.Request{Into: a, From: b, Take: take}
+		dry, err := w.Merges.Try(t.Context(), w.caller(), r)
+		must(t, err)
+		m, err := w.Merges.Do(t.Context(), w.caller(), r)
+		must(t, err)
+		slices.SortFunc(dry.Moved.Closed, desk.ID.Compare)
+		closed := slices.SortedFunc(slices.Values(m.Moved.Closed), desk.ID.Compare)
+		if fmt.Sprint(dry.Changes, dry.Moved.Identities, dry.Moved.Conversations, dry.Moved.Closed) != fmt.Sprint(m.Changes, m.Moved.Identities, m.Moved.Conversations, closed) {
+			t.Fatalf("the dry run said %+v, and it became %+v", dry, m)
+		}
+		undone, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+		must(t, err)
+		if len(undone.NotRestored) > 0 || undone.UndoneAt == 0 {
+			t.Fatalf("undone: %+v", undone)
+		}
+		if after := w.picture(a, b); after != before {
+			t.Fatalf("round %d, take %v\nbefore:\n%s\nafter:\n%s", n, take, before, after)
+		}
+		if again, err := w.Merges.Undo(t.Context(), w.caller(), m.ID); err != nil || again.UndoneAt != undone.UndoneAt {
+			t.Fatalf("undone again: %+v %v", again, err)
+		}
+	}
+}
+
+// TestMerge_rings: of two contacts that are merged into each other at once, one remains.
+func TestMerge_rings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const people = 5
+	ids := make([]desk.ID, people)
+	for i := range ids {
+		ids[i] = w.put(mailed(fmt.Sprintf("ring%d@example.com", i))).ID
+	}
+	p := w.caller()
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			_, err := w.Merges.Do(context.WithoutCancel(t.Context()), p, merges.Request{Into: ids[(i+1)%people], From: ids[i]})
+			if err != nil && !desk.IsType(err, desk.NotFound) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	left := 0
+	var handles []string
+	for _, id := range ids {
+		c, err := w.Contact(t.Context(), p, id)
+		if err != nil {
+			continue
+		}
+		left++
+		for _, i := range c.Identities() {
+			handles = append(handles, i.Value)
+		}
+	}
+	if left == 0 || len(handles) != people {
+		t.Errorf("%d contacts with %v are left", left, handles)
+	}
+}
