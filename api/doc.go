@@ -22,6 +22,7 @@
 //	events.go         GET /events, as pages and as a stream; GET /me
 //	media.go          files: uploads, records, content
 //	send.go           POST /conversations/outbound
+//	merges.go         merging contacts, and undoing that
 //	attempts.go       attempts to send, and releasing those in doubt
 //	canonical.go      the canonical form of a JSON value, to compare bodies
 //	templates.go      GET /templates: request and answer

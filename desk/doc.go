@@ -19,6 +19,8 @@
 //	feed.go          the limits of the feed of events; why a cursor has expired
 //	list.go          pages, filters and positions of lists
 //	op.go            operations, the form of every change of a contact; look-ups
+//	merge.go         what becomes of two contacts that are merged
+//	unmerge.go       undoing a merge
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it
 //	brief.go         which contacts a Book may hold without their further identities
 //	batch.go         limits and counts of a batch

@@ -24,8 +24,8 @@ const (
 	// the merges.
 	keepMergedQuery = `SELECT m.from_id FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 		(SELECT from_id FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL FOR KEY SHARE) m`
-	historyColumns   = `contact_id, seq, tag, at, kind, actor_kind, actor_id, changed`
-	insertHistory    = `INSERT INTO history (workspace_id, ` + historyColumns + `) SELECT w.id, u.*
+	historyColumns = `contact_id, seq, tag, at, kind, actor_kind, actor_id, changed`
+	insertHistory  = `INSERT INTO history (workspace_id, ` + historyColumns + `) SELECT w.id, u.*
 		FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::uuid[], $9::text[]) u (` + historyColumns + `)` + inWorkspace + `
 		ON CONFLICT DO NOTHING`
 	// The parameter $3 is how many changes stay. Of a contact with fewer changes, the subquery

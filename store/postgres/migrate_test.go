@@ -56,6 +56,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00035_history.sql":       "b74b23b243f6fab34b67265159a017595d5449b33a34609b340848f3474e3548",
 		"00036_uploads.sql":       "e6bdab626a6322a77da3796783a8306f8feaeecc99221daa27ff9d6417da6712",
 		"00037_erasures.sql":      "d9bc66511d6f269f8495be31c54d32b95253a15bab70e0bc783986ac23d96a36",
+		"00038_merges.sql":        "25630cab97b32934668e0629394cfda1cc6a56cdf6d63e968c59bd28bf992605",
 	})
 }
 

@@ -13,7 +13,7 @@ const (
 	putHistoryPlaceQuery = `INSERT OR REPLACE INTO history_places (workspace_id, seq, tag) VALUES (?, ?, ?)`
 	thereQuery           = `SELECT 1 FROM contacts WHERE workspace_id = ?1 AND id = ?2
 		UNION ALL SELECT 1 FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id = ?2 AND survivor_id IS NOT NULL`
-	putHistoryQuery      = `INSERT OR IGNORE INTO history (workspace_id, contact_id, seq, tag, at, kind, actor_kind, actor_id, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	putHistoryQuery = `INSERT OR IGNORE INTO history (workspace_id, contact_id, seq, tag, at, kind, actor_kind, actor_id, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	// The parameter ?3 is how many changes stay.
 	trimHistoryQuery = `DELETE FROM history WHERE workspace_id = ?1 AND contact_id = ?2 AND kind <> '` + string(desk.ContactCreated) + `' AND seq <=
 		(SELECT seq FROM history WHERE workspace_id = ?1 AND contact_id = ?2 AND kind <> '` + string(desk.ContactCreated) + `' ORDER BY seq DESC LIMIT 1 OFFSET ?3)`
