@@ -34,7 +34,7 @@ func TestPostgres(t *testing.T) {
 		TestOnePersonHoweverWritten, TestTwoPeople, TestForgottenHoweverWritten,
 		TestInboxOfMany,
 		TestLaw,
-		TestHistory, TestExport, TestSearch,
+		TestHistory, TestExport, TestErased, TestSearch,
 		TestDeleteMedia, TestMedia, TestMediaNames, TestMediaRanges, TestMediaRefused,
 		TestMerges, TestNotes, TestNotesWithoutWrite, TestNotesStay,
 		TestPolicy,
