@@ -40,6 +40,7 @@ var rooms = map[string][]string{
 	"app/merges":  {"app/cursors", "desk", "store"},
 	"transfer":    {"desk"},
 	"doctor":      {"config", "desk", "store"},
+	"archive":     {"store/sqlite"},
 	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/cursors": {"desk"},
 	"app/steps":   {"desk"},
@@ -66,7 +67,7 @@ var rooms = map[string][]string{
 	"logs":                  {},
 
 	// The only package that knows all others.
-	"cmd/parley": {"api", "app", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "doctor", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
+	"cmd/parley": {"api", "app", "archive", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "doctor", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
 	// Packages that are linked into tests only.
 	"store/postgres/pgtest":                        {},

@@ -72,6 +72,7 @@
 //	start_test.go        from start to ready
 //	idle_test.go         many workspaces in which nothing happens
 //	search_test.go       finding contacts, and how soon changes are found
+//	backup_test.go       backups beside writers, restored; flipped bits
 //	doctor_test.go       installations that are broken in one way after the other
 //	tls_test.go          a certificate that is replaced under load; metrics at an address of their own
 //	import_test.go       parley import: files with mistakes, commands that are killed

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -455,59 +454,6 @@ func TestNamedPages(t *testing.T) {
 			t.Errorf("README.md does not link to %s", page)
 		}
 	}
-}
-
-// TestBackup does what docs/backup.md describes: it makes a backup while the server is in
-// use, and restores it.
-func TestBackup(t *testing.T) {
-	t.Parallel()
-	dir, restored := newDir(t), t.TempDir()
-	_, key := newWorkspace(t, dir)
-	s := serve(t, dir)
-	c := s.client(t, key, 1)
-	c.must(t, 201, "POST", "/contacts", `{"external_id":"before"}`)
-	over, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for n := 0; ; n++ {
-			select {
-			case <-over:
-				return
-			default:
-			}
-			if _, err := c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":"%d"}`, n), 201); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	}()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "parley.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.ExecContext(t.Context(), "VACUUM INTO ?", filepath.Join(restored, "parley.db"))
-	close(over)
-	<-stopped
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	s.stop(t)
-
-	refused(t, nil, []string{"workspace", "list", "--data", restored}, "secret.key")
-	secret, err := os.ReadFile(filepath.Join(dir, "secret.key"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(restored, "secret.key"), secret, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = serve(t, restored)
-	if answer := s.want(t, 200, key, "GET", "/contacts?external_id=before", ""); !strings.Contains(answer, `"before"`) {
-		t.Errorf("the backup lacks a contact: %s", answer)
-	}
-	s.want(t, 201, key, "POST", "/contacts", `{"external_id":"after"}`)
-	s.stop(t)
-	wantSound(t, restored)
 }
 
 // docsPage returns the text of a page of docs/.

@@ -28,6 +28,7 @@
 //	migrate.go     parley migrate: from SQLite to PostgreSQL
 //	citus.go       parley citus
 //	doctor.go      parley doctor
+//	backup.go      parley backup, restore
 //	version.go     parley version
 //	words.go       how errors name flags and commands
 //	help.go        parley help
@@ -85,6 +86,8 @@ type cli struct {
 	Migrate   migrateCmd   `cmd:"" help:"Copy an installation from SQLite to PostgreSQL."`
 	Citus     citusCmd     `cmd:"" help:"Distribute an installation over several PostgreSQL servers."`
 	Doctor    doctorCmd    `cmd:"" help:"Look for what is wrong with an installation, and change nothing."`
+	Backup    backupCmd    `cmd:"" help:"Write a backup of an installation on SQLite into one file."`
+	Restore   restoreCmd   `cmd:"" help:"Restore a backup into an empty directory."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	Help      helpCmd      `cmd:"" help:"Explain a command, with examples."`
 }

@@ -43,6 +43,7 @@
 //	tx.go             transactions that the caller composes
 //	export.go         reading everything, for parley migrate
 //	examine.go        opening a database without changing it, for parley doctor
+//	backup.go         copying a database for a backup, and preparing a restored one
 //	stmt.go           statements: binding and reading
 //	errors.go         which errors of SQLite are faults of the machine
 //
