@@ -22,6 +22,7 @@ type directory struct {
 	Rows        []contactRow
 	First, Next string
 	MayWrite    bool
+	MayImport   bool
 	Empty       nothing
 }
 
@@ -37,7 +38,7 @@ func (s *Server) contacts(c *call) error {
 	if m := c.p.Settings.ResolveMember(desk.ReferTo(c.query("owner"))); m != nil {
 		owner = m.ID
 	}
-	d := directory{Sought: strings.TrimSpace(c.query("q")), MayWrite: c.may(desk.ContactsWrite)}
+	d := directory{Sought: strings.TrimSpace(c.query("q")), MayWrite: c.may(desk.ContactsWrite), MayImport: c.may(desk.Administer)}
 	attribute := c.query("attribute")
 	d.Owner = c.form.Field("owner", "Owner", "", ownerValue(owner)).Of(owners(c.p.Settings, "Anyone"))
 	if choices := attributeChoices(c.p.Settings); len(choices) > 1 {

@@ -49,6 +49,7 @@
 //	contact.go       a contact, a new one, deleting one
 //	timeline.go      the changes of a contact; all its data as JSON
 //	contact_form.go  the fields of a contact in a form
+//	imports.go       imports of files: choosing the columns, checking, progress, rejected rows
 //	events.go        the log of events, and its part about settings
 //	overview.go      the pictures of the last days, and the first steps
 //	chart.go         pictures as SVG, with their tables

@@ -162,6 +162,7 @@ func idOf(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-")
 type sentFile struct {
 	Name, Type string // as the browser gives them
 	Content    io.Reader
+	Size       int64 // 0: not known
 }
 
 type hiddenField struct{ Name, Value string }

@@ -19,6 +19,7 @@ func TestPostgres(t *testing.T) {
 		TestReply, TestReply_closing, TestReply_closing_meanwhile, TestReply_window, TestReply_file, TestReply_quote, TestComposer_snippets, TestMarkRead, TestWriteAsCustomer, TestReply_outcomes,
 		TestContacts, TestContact, TestContact_both, TestContact_races, TestContact_holders, TestContact_timeline,
 		TestEvents,
+		TestImports,
 		TestInbox, TestInbox_laterPage, TestInbox_refuses,
 		TestLiveNames, TestLiveFlood, TestLiveShows, TestLiveEnds, TestParts,
 		TestAvailability, TestWaiting, TestNews,
@@ -45,6 +46,7 @@ const (
 
 var notOverPostgres = map[string]string{
 	"TestLayout":           looks,
+	"TestImports_size":     looks,
 	"TestAddressOf":        noStore,
 	"TestEventWords":       noStore,
 	"TestSpanLasts":        noStore,

@@ -131,6 +131,13 @@ func (s *Server) routes() []route {
 		{"GET /contacts", desk.ContactsRead, s.contacts},
 		{"GET /contacts/new", desk.ContactsWrite, s.newContact},
 		{"POST /contacts/new", desk.ContactsWrite, s.createContact},
+		{"GET /contacts/import", desk.Administer, s.imports},
+		{"POST /contacts/import", desk.Administer, s.uploadImport},
+		{"GET /contacts/import/{id}/{$}", desk.Administer, s.importPage},
+		{"POST /contacts/import/{id}/{$}", desk.Administer, s.startImport},
+		{"GET /contacts/import/{id}/stop", desk.Administer, s.askImportStop},
+		{"POST /contacts/import/{id}/stop", desk.Administer, s.stopImport},
+		{"GET /contacts/import/{id}/rejected", desk.Administer, s.rejectedRows},
 		{"GET /contacts/{id}", desk.ContactsRead, s.contact},
 		{"POST /contacts/{id}", desk.ContactsWrite, s.saveContact},
 		{"POST /contacts/{id}/remove", desk.ContactsWrite, s.removeIdentity},
@@ -141,10 +148,10 @@ func (s *Server) routes() []route {
 }
 
 // withFile lists the actions whose form may have a file.
-var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true, "POST /send": true}
+var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true, "POST /send": true, "POST /contacts/import": true}
 
 // streams lists the pages that are sent piece by piece.
-var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true}
+var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true, "GET /contacts/import/{id}/rejected": true}
 
 // waits lists the forms whose handler waits for a provider or an endpoint. Such a
 // handler takes a turn only when it has to make a page. Otherwise a slow provider would

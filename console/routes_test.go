@@ -80,7 +80,22 @@ func (w *world) records() map[string]string {
 	if _, _, err := w.app.PutSnippet(ctx, w.operator(), "secret", "Secret text"); err != nil {
 		w.t.Fatal(err)
 	}
+	imported := w.as(w.nora).importsText("secret.csv", "Name\nSecret name,and more\n").want(303).header.Get("Location")
+	id, _ := desk.ParseID(path.Base(imported))
+	boss, err := w.app.Access.Member(ctx, w.ws, w.nora.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, options, err := w.app.Imports.Upload(ctx, boss, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.app.Imports.Start(ctx, boss, id, options, desk.UploadChecking); err != nil {
+		w.t.Fatal(err)
+	}
+	w.works()
 	return map[string]string{
+		"/contacts/import/{id}":         path.Base(imported),
 		"/settings/snippets/{shortcut}": "secret",
 		"/settings/policy/{id}":         w.channel.String(),
 		"{note}":                        note.ID.String(),

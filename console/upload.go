@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -47,7 +48,8 @@ func (c *call) readFields() error {
 		return err
 	}
 	body := &io.LimitedReader{R: content, N: maxFields}
-	parts := multipart.NewReader(body, params["boundary"])
+	head := new(formHead)
+	parts := multipart.NewReader(io.TeeReader(body, head), params["boundary"])
 	c.form.values = url.Values{}
 	for {
 		part, err := parts.NextPart()
@@ -74,10 +76,37 @@ func (c *call) readFields() error {
 		}
 		if part != nil {
 			body.N = math.MaxInt64
-			c.form.file = &sentFile{Name: part.FileName(), Type: part.Header.Get("Content-Type"), Content: part}
+			c.form.file = &sentFile{Name: part.FileName(), Type: part.Header.Get("Content-Type"), Content: part, Size: head.end(c.r.ContentLength, params["boundary"])}
 		}
 		return nil
 	}
+}
+
+// A formHead has the beginning of a form with a file: its fields, and the header of the file.
+type formHead struct {
+	b    bytes.Buffer
+	over bool
+}
+
+// Write takes a part of the form.
+func (h *formHead) Write(p []byte) (int, error) {
+	if h.over {
+		return len(p), nil
+	}
+	return h.b.Write(p)
+}
+
+// end returns the size of the file, which ends the form, by the length of the form. It returns
+// 0 if the length is not known.
+func (h *formHead) end(length int64, boundary string) int64 {
+	h.over = true
+	text := h.b.Bytes()
+	at := max(bytes.LastIndex(text, []byte("--"+boundary+"\r\n")), 0)
+	header := bytes.Index(text[at:], []byte("\r\n\r\n"))
+	if header < 0 {
+		return 0
+	}
+	return max(length-int64(at+header+len("\r\n\r\n")+len("\r\n--"+boundary+"--\r\n")), 0)
 }
 
 var errNoForm = desk.Invalidf("the form could not be read")

@@ -10,7 +10,8 @@ type view struct {
 	Data  any
 	Form  *form
 
-	Live bool // the title changes with a part of the page
+	Live    bool // the title changes with a part of the page
+	Refresh bool // without the script, the browser loads the page again and again
 }
 
 // A page is the data of a template: the view, and the data of the layout.

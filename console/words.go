@@ -148,6 +148,7 @@ var toasts = map[string]string{
 	"deleted":    "Deleted.",
 	"turned-on":  "Turned on.",
 	"turned-off": "Turned off.",
+	"stopped":    "Stopped.",
 
 	"note-deleted":  "The note is deleted.",
 	"away":          "You are away: nothing new is given to you.",
@@ -163,6 +164,7 @@ var toasts = map[string]string{
 var labels = map[string]string{
 	"email":       "E-mail",
 	"opt_in":      "Agreement",
+	"people":      "File",
 	"external_id": "Own id",
 	"key":         "Key",
 	"label":       "Name",

@@ -43,6 +43,7 @@
 //	reply.go         a free message: its rules, its part of a plan
 //	history.go       the history of a contact
 //	import.go        imports of files: limits, how far they are
+//	upload.go        files that are imported in the console: states, limits
 //	export.go        exports: a limit, deleted contacts
 //	search.go        which contacts a text finds: terms, the text's parts
 //	send.go          a send: request, plan, attempt and outcome

@@ -123,7 +123,7 @@ const (
 
 	// sideways lists the elements that scroll sideways: the page, or a part of it.
 	sideways = `[document.scrollingElement, ...document.querySelectorAll("body *")].filter((el) => el.scrollWidth > el.clientWidth + 1 && el.checkVisibility() &&
-		(el === document.scrollingElement || /auto|scroll/.test(getComputedStyle(el).overflowX)) && !el.matches("input, textarea, select, .tabs"))
+		(el === document.scrollingElement || /auto|scroll/.test(getComputedStyle(el).overflowX)) && !el.matches("input, textarea, select, .tabs, .sideways"))
 		.map((el) => (el.id || el.className || el.nodeName) + ": " + el.scrollWidth + " in " + el.clientWidth + ", by " +
 			[...el.querySelectorAll("*")].map((n) => [n.getBoundingClientRect().right, n]).sort((a, b) => b[0] - a[0] || (a[1].contains(b[1]) ? 1 : -1)).slice(0, 2).map(([, n]) => n.outerHTML.slice(0, 160)).join(" and "))`
 

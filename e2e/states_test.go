@@ -240,6 +240,7 @@ func (st *stage) until(list, has string) func(*tab) {
 func (st *stage) shots(t *testing.T) []shot {
 	t.Helper()
 	const talk = "/inbox?view=open"
+	imports := st.imports(t)
 	attribute := through("/settings/attributes", "#a-plan a")
 	aKey := through("/settings/keys", "#keys [data-row]")
 	aMember := through("/settings/members", "#members tr:last-child a")
@@ -347,6 +348,15 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"search", admin, at("/search?q=12025550188")},
 		{"search-none", admin, at("/search?q=xyzzy")},
 		{"search-palette", admin, acting(at("/inbox"), pushing("a[href=\"/search\"]", "dialog[open] #hit-0"))},
+		{"import-none", nothing, at("/contacts/import")},
+		{"imports", admin, at("/contacts/import")},
+		{"imports-wrong", admin, wrong(at("/contacts/import"))},
+		{"import", admin, at(imports[0])},
+		{"import-wrong", admin, wrong(at(imports[0]))},
+		{"import-stop", admin, at(imports[0] + "stop")},
+		{"import-stop-dialog", admin, acting(at(imports[0]), pushing("[data-dialog]", "dialog[open]"))},
+		{"import-checked", admin, at(imports[1])},
+		{"import-done", admin, at(imports[2])},
 		{"contact", admin, contact},
 		{"contact-long", admin, at("/contacts/" + st.people["long"])},
 		{"contact-nameless", admin, at("/contacts/" + st.people["nameless"])},
@@ -468,6 +478,28 @@ func (st *stage) shots(t *testing.T) []shot {
 	}
 }
 
+// imports uploads three files, checks the second, and imports the third. It returns their
+// pages.
+func (st *stage) imports(t *testing.T) (paths []string) {
+	t.Helper()
+	b := st.tabs[admin]
+	table := "Kundennummer;Name;Telefon;Wo;Registriert am\\nc-1;Ayşe Yılmaz;+12025550161;Ankara;31.12.2025\\nc-2;" + strings.Repeat("Ali", 90) + ";12;;1.2.2026\\nc-3;Zoë;+12025550163;Rome;3.4.2026\\n"
+	for n := range 3 {
+		b.open("/contacts/import")
+		b.wait("document.querySelector('[type=file]')")
+		look[bool](b, `{ const t = new DataTransfer(); t.items.add(new File(["`+table+`"], "customers.csv")); document.querySelector("[type=file]").files = t.files; true }`)
+		sending(mainButton)(b)
+		paths = append(paths, look[string](b, "location.pathname"))
+		if n == 0 {
+			continue
+		}
+		with("[name='columns.0']", "external_id", "[name='columns.3']", "-", "[name='columns.4']", "+", "[name=dates]", "DMY")(b)
+		sending(fmt.Sprintf("[value=%s]", []string{"check", "import"}[n-1]))(b)
+		b.wait("document.querySelector('#import .facts')")
+	}
+	return paths
+}
+
 // walk calls show for every page and state, or with every > 1 for one of that many. show
 // opens the page.
 func (st *stage) walk(t *testing.T, every int, show func(*tab, shot)) {
@@ -498,7 +530,7 @@ func (st *stage) walk(t *testing.T, every int, show func(*tab, shot)) {
 	}
 	for _, page := range pages {
 		pattern := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.TrimSuffix(page[1], "{$}"), "*")
-		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" // these are a stream, a page that needs two workspaces, and a file
+		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" || pattern == "/contacts/import/*/rejected" // these are a stream, a page that needs two workspaces, and two files
 		for at := range visited {
 			ok, _ := path.Match(pattern, at)
 			found = found || ok

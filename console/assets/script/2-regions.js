@@ -19,6 +19,9 @@ function renew(list, wait = 1000) {
 	if (stale.size && !document.hidden) fetching ||= setTimeout(refresh, Math.max(0, fetched + wait - now()));
 }
 
+// A region with data-every shows work that goes on.
+setInterval(() => renew(regions().filter((region) => find("[data-every]", region)), 0), 2e3);
+
 async function refresh() {
 	const places = Map.groupBy([...stale].filter((region) => region.isConnected), (region) => region.dataset.from ?? page.at ?? location.pathname + location.search);
 	stale.clear();
