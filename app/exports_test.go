@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"parley/app/exports"
 	"parley/app/imports"
 	"parley/desk"
 	"parley/store"
@@ -59,4 +60,32 @@ func TestExport_allowed(t *testing.T) {
 	if err := w.Exports.Contacts(t.Context(), p, func([]*desk.Contact) error { return failed }); !desk.IsType(err, desk.Forbidden) {
 		t.Errorf("without a permission: %v", err)
 	}
+}
+
+// TestExport_begin: exports that go to browsers are few, of a workspace and of all.
+func TestExport_begin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var ends []func()
+	count := func(ws byte, want int) {
+		t.Helper()
+		for n := 0; ; n++ {
+			end, err := w.Exports.BeginAll(desk.ID{ws})
+			if err != nil {
+				if n != want || !desk.IsType(err, desk.RateLimited) {
+					t.Errorf("%d exports, %v; want %d", n, err, want)
+				}
+				return
+			}
+			ends = append(ends, end)
+		}
+	}
+	for ws := range byte(desk.MaxExportsHere / exports.MaxPeople) {
+		count(ws, exports.MaxPeople)
+	}
+	count(99, 0)
+	for _, end := range ends {
+		end()
+	}
+	count(99, exports.MaxPeople)
 }

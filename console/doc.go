@@ -45,6 +45,7 @@
 //	templates.go     the templates of a channel: state, preview, the sources of their variables
 //	send.go          the form that sends a template
 //	contacts.go      the list of contacts, and finding some of them
+//	export.go        contacts as a file
 //	search.go        the search for people, their conversations and pages
 //	contact.go       a contact, a new one, deleting one
 //	timeline.go      the changes of a contact; all its data as JSON

@@ -138,6 +138,8 @@ func (s *Server) routes() []route {
 		{"GET /contacts/import/{id}/stop", desk.Administer, s.askImportStop},
 		{"POST /contacts/import/{id}/stop", desk.Administer, s.stopImport},
 		{"GET /contacts/import/{id}/rejected", desk.Administer, s.rejectedRows},
+		{"GET /contacts/export", desk.Administer, s.exports},
+		{"GET /contacts/export/file", desk.Administer, s.exportFile},
 		{"GET /contacts/{id}", desk.ContactsRead, s.contact},
 		{"POST /contacts/{id}", desk.ContactsWrite, s.saveContact},
 		{"POST /contacts/{id}/remove", desk.ContactsWrite, s.removeIdentity},
@@ -151,7 +153,7 @@ func (s *Server) routes() []route {
 var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true, "POST /send": true, "POST /contacts/import": true}
 
 // streams lists the pages that are sent piece by piece.
-var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true, "GET /contacts/import/{id}/rejected": true}
+var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true, "GET /contacts/import/{id}/rejected": true, "GET /contacts/export/file": true}
 
 // waits lists the forms whose handler waits for a provider or an endpoint. Such a
 // handler takes a turn only when it has to make a page. Otherwise a slow provider would

@@ -36,6 +36,7 @@ var places = []struct {
 	{"/inbox?view=unassigned", "Unassigned conversations", desk.ConversationsRead},
 	{"/contacts", "Contacts", desk.ContactsRead},
 	{"/contacts/new", "New contact", desk.ContactsWrite},
+	{"/contacts/export", "Export contacts", desk.Administer},
 	{"/templates", "Templates", desk.TemplatesRead},
 	{"/send", "Send a template", desk.MessagesSend},
 	{"/sends", "Sends", desk.AttemptsRead},

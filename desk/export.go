@@ -11,3 +11,7 @@ type Erasure struct {
 	ID ID
 	At Time
 }
+
+// MaxExportsHere is how many exports of all contacts one process sends to browsers at the same
+// time.
+const MaxExportsHere = 16

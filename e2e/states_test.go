@@ -370,6 +370,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"contact-delete", admin, at("/contacts/" + st.people["off"] + "/delete")},
 		{"contact-delete-dialog", admin, acting(contact, pushing("[data-dialog]", "dialog[open]"))},
 		{"contact-new", admin, at("/contacts/new")},
+		{"contacts-export", admin, at("/contacts/export")},
 		{"contact-new-wrong", admin, wrong(at("/contacts/new"), "[name=phone]", "none")},
 
 		{"templates", admin, at("/templates")},

@@ -28,7 +28,8 @@ type Service struct {
 	Deps
 
 	mu     sync.Mutex
-	people map[desk.ID]int // how many contacts of each workspace are being exported
+	people map[desk.ID]int // how many exports of each workspace are under way
+	here   int             // how many exports of all contacts, of all workspaces
 }
 
 // New builds a Service.
@@ -83,7 +84,9 @@ func (a *Service) Messages(ctx context.Context, p desk.Principal, do func([]*des
 	}
 	return each(ctx, func(after store.MessageKey) ([]*desk.Message, bool, error) {
 		return a.Store.MessagesAfter(ctx, p.Workspace(), after, together)
-	}, func(m *desk.Message) store.MessageKey { return store.MessageKey{Conversation: m.ConversationID, MessagePlace: m.Place()} }, do)
+	}, func(m *desk.Message) store.MessageKey {
+		return store.MessageKey{Conversation: m.ConversationID, MessagePlace: m.Place()}
+	}, do)
 }
 
 // Notes calls do for pages of all notes, in the order of their ids.

@@ -28,6 +28,31 @@ func (a *Service) Begin(ws desk.ID) (end func(), err error) {
 	}, nil
 }
 
+// BeginAll is Begin for the export of all contacts. It also returns RateLimited if too many of
+// these are under way, of all workspaces.
+func (a *Service) BeginAll(ws desk.ID) (end func(), err error) {
+	one, err := a.Begin(ws)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	full := a.here == desk.MaxExportsHere
+	if !full {
+		a.here++
+	}
+	a.mu.Unlock()
+	if full {
+		one()
+		return nil, desk.Errorf(desk.RateLimited, "too many exports are under way: wait for one to end")
+	}
+	return func() {
+		one()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.here--
+	}, nil
+}
+
 // Still returns the contact as it is now, if its export may go on. It returns NotFound if the
 // contact was deleted, and Unauthorized or Forbidden if the caller may not read it any more.
 func (a *Service) Still(ctx context.Context, p desk.Principal, contact desk.ID) (*desk.Contact, error) {
