@@ -26,25 +26,26 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/broadcast", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
-	"app/access":  {"desk", "store"},
-	"app/clock":   {"desk", "store"},
-	"app/daily":   {"app/feed", "desk", "store"},
-	"app/deliver": {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
-	"app/feed":    {"app/cursors", "app/steps", "desk", "store"},
-	"app/media":   {"app/feed", "app/steps", "desk", "provider", "store"},
-	"app/exports": {"desk", "store"},
-	"app/imports": {"app/feed", "app/steps", "desk", "store", "transfer"},
-	"app/merges":  {"app/cursors", "desk", "store"},
-	"transfer":    {"desk"},
-	"doctor":      {"config", "desk", "store"},
-	"archive":     {"store/sqlite"},
-	"app/search":  {"app/cursors", "app/feed", "app/steps", "desk", "store"},
-	"app/cursors": {"desk"},
-	"app/steps":   {"desk"},
-	"app/vault":   {},
+	"app/access":    {"desk", "store"},
+	"app/clock":     {"desk", "store"},
+	"app/daily":     {"app/feed", "desk", "store"},
+	"app/deliver":   {"app/cursors", "app/feed", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app/feed":      {"app/cursors", "app/steps", "desk", "store"},
+	"app/media":     {"app/feed", "app/steps", "desk", "provider", "store"},
+	"app/exports":   {"desk", "store"},
+	"app/imports":   {"app/feed", "app/steps", "desk", "store", "transfer"},
+	"app/merges":    {"app/cursors", "desk", "store"},
+	"transfer":      {"desk"},
+	"doctor":        {"config", "desk", "store"},
+	"archive":       {"store/sqlite"},
+	"app/search":    {"app/cursors", "app/feed", "app/steps", "desk", "store"},
+	"app/cursors":   {"desk"},
+	"app/steps":     {"desk"},
+	"app/vault":     {},
+	"app/broadcast": {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 
 	// The interfaces to what app needs from outside, with their records.
 	"store":    {"desk"},
@@ -60,14 +61,14 @@ var rooms = map[string][]string{
 	"poster":                {"desk"},
 	"web":                   {"desk"},
 	"work":                  {"app", "desk"},
-	"api":                   {"app", "app/deliver", "app/feed", "app/merges", "app/search", "desk", "provider", "web"},
+	"api":                   {"app", "app/broadcast", "app/deliver", "app/feed", "app/merges", "app/search", "desk", "provider", "web"},
 	"console":               {"app", "app/access", "app/daily", "app/deliver", "app/feed", "app/imports", "app/search", "desk", "provider", "transfer", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
 	"logs":                  {},
 
 	// The only package that knows all others.
-	"cmd/parley": {"api", "app", "archive", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "doctor", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
+	"cmd/parley": {"api", "app", "archive", "app/broadcast", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "doctor", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},
 
 	// Packages that are linked into tests only.
 	"store/postgres/pgtest":                        {},
@@ -86,6 +87,7 @@ var never = map[string][]string{
 	"app":            {"database/sql", "html/template", "net/http", "os"},
 	"app/access":     {"database/sql", "html/template", "net/http", "os"},
 	"app/clock":      {"database/sql", "html/template", "net/http", "os"},
+	"app/broadcast":  {"database/sql", "html/template", "net/http", "os"},
 	"app/daily":      {"database/sql", "html/template", "net/http", "os"},
 	"app/deliver":    {"database/sql", "html/template", "net/http", "os"},
 	"app/feed":       {"database/sql", "html/template", "net/http", "os"},

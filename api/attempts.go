@@ -3,13 +3,18 @@ package api
 import (
 	"net/http"
 
+	"parley/app"
 	"parley/desk"
 )
 
 // appendSendAttempt appends the record of parley attempt list --json.
 func appendSendAttempt(b []byte, at *desk.Attempt, s *desk.Settings) []byte {
 	b = appendID(append(b, `{"attempt_id":`...), at.ID)
-	b = desk.AppendJSONString(append(b, `,"key":`...), at.Key)
+	key := at.Key
+	if !at.Broadcast.IsZero() {
+		key = "" // callers can't send it
+	}
+	b = appendText(append(b, `,"key":`...), key)
 	b = append(append(append(b, `,"phase":"`...), at.Phase...), '"')
 	b = appendTime(append(b, `,"created_at":`...), at.CreatedAt)
 	b = appendTime(append(b, `,"settled_at":`...), at.SettledAt)
@@ -28,7 +33,8 @@ func appendSendAttempt(b []byte, at *desk.Attempt, s *desk.Settings) []byte {
 	b = appendID(append(b, `,"conversation_id":`...), at.InConversation())
 	b = appendID(append(b, `,"message_id":`...), message)
 	b = append(append(append(b, `,"kind":"`...), at.Plan.Kind()...), `","opt_in":`...)
-	return append(appendOptIn(b, at.OptIn(), s), '}')
+	b = appendOptIn(b, at.OptIn(), s)
+	return append(appendID(append(b, `,"broadcast_id":`...), at.Broadcast), '}')
 }
 
 // appendOptIn appends when an opt-in was asserted, and by whom; null if there is none.
@@ -37,7 +43,8 @@ func appendOptIn(b []byte, o *desk.OptIn, s *desk.Settings) []byte {
 		return append(b, "null"...)
 	}
 	b = appendTime(append(b, `{"confirmed_at":`...), o.At)
-	return append(appendActor(append(b, `,"actor":`...), o.Actor(), s), '}')
+	b = appendActor(append(b, `,"actor":`...), o.Actor(), s)
+	return append(appendText(append(b, `,"attribute":`...), o.Attribute), '}')
 }
 
 // appendRefusal appends why a message was not sent; null if it was sent. The object has a
@@ -55,17 +62,22 @@ func appendRefusal(b []byte, r *desk.Refusal) []byte {
 }
 
 func (s *Server) listAttempts(c *call) (answer, error) {
-	q, page, err := listQuery(c.r.URL.RawQuery, "phase")
+	q, page, err := listQuery(c.r.URL.RawQuery, "phase", "broadcast_id")
 	if err != nil {
 		return answer{}, err
 	}
-	var phase desk.Phase
+	var f app.AttemptFilter
 	if q.Has("phase") {
-		if phase, err = desk.ParsePhase(q.Get("phase")); err != nil {
+		if f.Phase, err = desk.ParsePhase(q.Get("phase")); err != nil {
 			return answer{}, err
 		}
 	}
-	list, next, err := s.app.Attempts(c.r.Context(), c.principal, phase, page.cursor, page.limit)
+	if q.Get("broadcast_id") == "none" {
+		f.Broadcast = &desk.ID{}
+	} else if f.Broadcast, err = idParameter(q, "broadcast_id"); err != nil {
+		return answer{}, err
+	}
+	list, next, err := s.app.Attempts(c.r.Context(), c.principal, f, page.cursor, page.limit)
 	if err != nil {
 		return answer{}, err
 	}
@@ -77,6 +89,15 @@ func (s *Server) getAttempt(c *call) (answer, error) {
 }
 
 func (s *Server) releaseAttempt(c *call) (answer, error) {
+	sent, err := c.decodeSent()
+	if err != nil {
+		return answer{}, err
+	}
+	return c.attempt(s.app.Release(c.r.Context(), c.principal, c.id(), sent))
+}
+
+// decodeSent reads a person's decision whether messages were sent.
+func (c *call) decodeSent() (bool, error) {
 	var sent desk.Field[bool]
 	err := c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) (err error) {
@@ -91,10 +112,7 @@ func (s *Server) releaseAttempt(c *call) (answer, error) {
 	if err == nil && !sent.Set {
 		err = desk.InvalidAt("/sent", "missing; true if the provider has the message, false if it has not")
 	}
-	if err != nil {
-		return answer{}, err
-	}
-	return c.attempt(s.app.Release(c.r.Context(), c.principal, c.id(), sent.Value))
+	return sent.Value, err
 }
 
 // appendAttempt is appendSendAttempt with the caller's settings.

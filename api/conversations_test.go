@@ -213,7 +213,7 @@ func TestFailedMessage(t *testing.T) {
 	s.outbound("read", message())
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { work.Run(ctx, work.Of(s.app), 0, 0, slog.New(slog.DiscardHandler)) })
+	running.Go(func() { work.Run(ctx, work.Of(s.app), work.Keep{}, slog.New(slog.DiscardHandler)) })
 	defer running.Wait()
 	defer stop()
 	var statuses []string

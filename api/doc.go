@@ -23,6 +23,7 @@
 //	media.go          files: uploads, records, content
 //	send.go           POST /conversations/outbound
 //	merges.go         merging contacts, and undoing that
+//	broadcasts.go     broadcasts, their rows
 //	attempts.go       attempts to send, and releasing those in doubt
 //	canonical.go      the canonical form of a JSON value, to compare bodies
 //	templates.go      GET /templates: request and answer

@@ -272,6 +272,10 @@ func appendEventData(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 		if m := s.Member(e.Subject); m != nil {
 			return appendMember(b, m)
 		}
+	case "broadcast":
+		if v := page.Broadcasts[e.Subject]; v != nil {
+			return appendBroadcast(b, v, s)
+		}
 	case "workspace":
 		return appendWorkspace(b, s)
 	case "webhook":

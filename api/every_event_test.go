@@ -128,6 +128,8 @@ func (l *eventLog) record(e event) string {
 		return in("snippets", "shortcut", e.Subject.ID)
 	case "webhook":
 		return one("webhooks/" + e.Subject.ID)
+	case "broadcast":
+		return one("broadcasts/" + e.Subject.ID)
 	case "member":
 		return in("members", "member_id", e.Subject.ID)
 	case "template":
@@ -471,6 +473,15 @@ func TestEveryEvent(t *testing.T) {
 		call(400, "POST /v1/webhooks/"+webhook+"/rotate", `{"overlap_s":-1}`)()
 	})
 	after("remove it", call(204, "DELETE /v1/webhooks/"+webhook, ""), "webhook.deleted by key=key/test of webhook gone")
+
+	var broadcast string
+	after("draft a broadcast", func() {
+		broadcast = idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"greeting","language":"en_US"}}`))
+		l.names[broadcast] = "broadcast"
+	}, "broadcast.created by key=key/test of broadcast")
+	after("change it", call(200, "PATCH /v1/broadcasts/"+broadcast, `{"name":"Summer"}`), "broadcast.updated by key=key/test of broadcast [name]")
+	after("change nothing of it", call(200, "PATCH /v1/broadcasts/"+broadcast, `{"name":"Summer"}`))
+	after("delete it", call(204, "DELETE /v1/broadcasts/"+broadcast, ""), "broadcast.deleted by key=key/test of broadcast gone")
 
 	// Events of a deleted contact have no data any more. The records that were deleted with
 	// the contact have no events.

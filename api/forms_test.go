@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/app"
 	"parley/desk"
 )
 
@@ -204,7 +205,7 @@ func TestForgottenHoweverWritten(t *testing.T) {
 			t.Errorf("%s is %s, deleted was %s", p[1], contact.Data.ID, deleted)
 		}
 	}
-	doubts, _, err := s.app.Attempts(t.Context(), s.operator(s.ws), desk.InDoubt, "", 100)
+	doubts, _, err := s.app.Attempts(t.Context(), s.operator(s.ws), app.AttemptFilter{Phase: desk.InDoubt}, "", 100)
 	if err != nil || len(doubts) != 8+2 {
 		t.Fatalf("%d attempts, %v", len(doubts), err)
 	}

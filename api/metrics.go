@@ -27,6 +27,9 @@ var (
 	searchBehind    = prometheus.NewDesc("parley_search_behind", "Changes of contacts that the search does not know yet, as far as this process knows.", nil, nil)
 	mediaBytes      = prometheus.NewDesc("parley_media_bytes", "Bytes of the content of files, of all workspaces; equal content of a workspace counts once.", nil, nil)
 	mediaFree       = prometheus.NewDesc("parley_media_free_bytes", "Free bytes of the file system that has the files; absent if the database has them.", nil, nil)
+	broadcasts      = prometheus.NewDesc("parley_broadcasts", "Broadcasts, by state.", []string{"state"}, nil)
+	broadcastRows   = prometheus.NewDesc("parley_broadcast_rows_total", "Rows of broadcasts whose turns this process did, by status; pending: the provider refused for now.", []string{"status"}, nil)
+	broadcastBehind = prometheus.NewDesc("parley_broadcast_behind", "Events whose deliveries the counts of broadcasts do not know yet, as far as this process knows.", nil, nil)
 	bytesOfDB       = prometheus.NewDesc("parley_database_bytes", "Size of the database, with its log.", nil, nil)
 )
 
@@ -36,7 +39,7 @@ type metrics struct{ app *app.App }
 
 // Describe implements prometheus.Collector.
 func (metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, webhookTries, webhookLag, webhooksByState, clockAhead, mediaFetches, mediaWaiting, mediaBytes, mediaFree, searchBehind, bytesOfDB} {
+	for _, d := range []*prometheus.Desc{channelUp, callbackAge, sendsTotal, sendsInDoubt, inboundWaits, eventsTotal, eventStreams, webhookTries, webhookLag, webhooksByState, clockAhead, mediaFetches, mediaWaiting, mediaBytes, mediaFree, searchBehind, broadcasts, broadcastRows, broadcastBehind, bytesOfDB} {
 		to <- d
 	}
 }
@@ -66,6 +69,10 @@ func (f metrics) Collect(to chan<- prometheus.Metric) {
 	put(mediaFetches, prometheus.CounterValue, float64(fetches.Storage), "storage")
 	if free, known := f.app.Media.Free(); known {
 		put(mediaFree, prometheus.GaugeValue, float64(free))
+	}
+	put(broadcastBehind, prometheus.GaugeValue, float64(f.app.Broadcasts.Behind()))
+	for status, n := range f.app.Broadcasts.Outcomes() {
+		put(broadcastRows, prometheus.CounterValue, float64(n), string(status))
 	}
 	put(searchBehind, prometheus.GaugeValue, float64(f.app.Search.Behind()))
 	put(clockAhead, prometheus.GaugeValue, f.app.Clock.Ahead().Seconds())

@@ -101,6 +101,8 @@ func appendDetails(b []byte, details any) []byte {
 		return append(appendID(append(b, `,"merge_id":`...), details.Merge), '}')
 	case desk.BlockedUndo:
 		return append(appendID(append(b, `{"merge_id":`...), details.Merge), '}')
+	case desk.BroadcastIs:
+		return append(append(append(b, `{"state":"`...), details.State...), `"}`...)
 	case desk.ExistingWebhook:
 		return append(appendID(append(b, `{"id":`...), details.ID), '}')
 	}

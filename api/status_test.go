@@ -26,6 +26,8 @@ var detailsOf = map[desk.ErrorType][]struct {
 		{desk.NotOpen{Status: desk.StatusArchived, Open: desk.ID{15: 1}}, `{"status":"archived","open_conversation_id":"00000000-0000-0000-0000-000000000001"}`},
 	},
 	desk.MediaInUse:       nil,
+	desk.BroadcastEmpty:   nil,
+	desk.BroadcastInState: {{desk.BroadcastIs{State: desk.BroadcastDone}, `{"state":"done"}`}},
 	desk.MediaQuota:       {{desk.UsedMedia{Limit: 7, Used: 5}, `{"limit":7,"used":5}`}},
 	desk.MediaUnavailable: {{desk.UnavailableMedia{Status: "pending"}, `{"status":"pending","reason":null}`}, {desk.UnavailableMedia{Status: "failed", Reason: "gone"}, `{"status":"failed","reason":"gone"}`}},
 	desk.MediaNotSendable: {

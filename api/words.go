@@ -61,6 +61,7 @@ var advice = map[desk.AdviceKind]string{
 	desk.ListWebhooks:     "GET /webhooks lists them",
 	desk.RemoveWebhook:    "remove one with DELETE /webhooks/{id}",
 	desk.AllowAddress:     "an operator opens addresses of the own network with the flag --webhook-allow of parley serve",
+	desk.ListBroadcasts:   "GET /broadcasts lists them",
 	desk.EnableWebhook:    "PATCH /webhooks/%s with enabled true does it",
 	desk.FinishMigration:  "wait for parley migrate to end; if it was interrupted, run it again",
 }

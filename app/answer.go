@@ -15,7 +15,7 @@ func bySystem() desk.Actor { return desk.Actor{Kind: desk.BySystem} }
 // force. It returns the policy and its decision. The caller must store the conversation.
 func (a *App) answerByPolicy(tx store.Tx, c *desk.Conversation, contact *desk.Contact, m *desk.Message) (*desk.Policy, desk.Decision, error) {
 	p := tx.Settings().Policy(c.ChannelID)
-	if p == nil {
+	if p == nil || c.Status != desk.StatusOpen { // it stays dormant
 		return nil, desk.Decision{}, nil
 	}
 	arrival := desk.Arrival{

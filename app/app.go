@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/app/access"
+	"parley/app/broadcast"
 	"parley/app/clock"
 	"parley/app/daily"
 	"parley/app/deliver"
@@ -18,17 +19,18 @@ import (
 
 // An App carries out user actions against a store.
 type App struct {
-	Access  *access.Service  // keys, and how members sign in
-	Clock   *clock.Service   // the counter of hours
-	Daily   *daily.Service   // messages counted by day
-	Deliver *deliver.Service // webhooks
-	Feed    *feed.Service    // the feed of events
-	Metrics *Metrics         // what /metrics shows of sends, and of the database
-	Imports *imports.Service // imports of files
-	Exports *exports.Service // all records of a kind
-	Media   *media.Service   // files
-	Merges  *merges.Service  // merging contacts
-	Search  *search.Service  // finding contacts by a text
+	Access     *access.Service    // keys, and how members sign in
+	Clock      *clock.Service     // the counter of hours
+	Daily      *daily.Service     // messages counted by day
+	Deliver    *deliver.Service   // webhooks
+	Feed       *feed.Service      // the feed of events
+	Metrics    *Metrics           // what /metrics shows of sends, and of the database
+	Imports    *imports.Service   // imports of files
+	Exports    *exports.Service   // all records of a kind
+	Media      *media.Service     // files
+	Merges     *merges.Service    // merging contacts
+	Search     *search.Service    // finding contacts by a text
+	Broadcasts *broadcast.Service // one template to many people
 
 	base
 	ending

@@ -9,26 +9,70 @@ import (
 
 func noAttempt() error { return desk.NotFoundf("no attempt has this id").Advise(desk.ListAttempts) }
 
-// Attempts returns a page of a workspace's attempts in a phase ("": in any), newest first,
-// and the cursor of the next page, "" if there is none. A page may be short, or even empty,
-// although there is a next one.
-func (a *App) Attempts(ctx context.Context, p desk.Principal, phase desk.Phase, cursor string, limit int) ([]*desk.Attempt, string, error) {
+// An AttemptFilter narrows the list of attempts; its zero value matches all.
+type AttemptFilter struct {
+	Phase     desk.Phase // "": any
+	Broadcast *desk.ID   // nil: any; zero: only those of single sends
+}
+
+// attemptStep is how many attempts are read at a time when some are left out, and
+// attemptsLooked how many are looked at for a page.
+const (
+	attemptStep    = 100
+	attemptsLooked = 1000
+)
+
+// Attempts returns a page of a workspace's attempts that match a filter, newest first, and the
+// cursor of the next page, "" if there is none. A page may be short, or even empty, although
+// there is a next one.
+func (a *App) Attempts(ctx context.Context, p desk.Principal, f AttemptFilter, cursor string, limit int) (list []*desk.Attempt, _ string, err error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
-	list, before := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: string(phase)}, (*desk.ID)(nil)
+	of, before := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: string(f.Phase)}, (*desk.ID)(nil)
+	if f.Broadcast != nil {
+		of.Filter += " " + f.Broadcast.String()
+	}
 	if cursor != "" {
-		place, err := a.cursors.Open(list, cursor)
+		place, err := a.cursors.Open(of, cursor)
 		if err != nil {
 			return nil, "", err
 		}
 		before = (*desk.ID)(place)
 	}
-	found, next, err := a.store.Attempts(ctx, p.Workspace(), phase, before, limit)
-	if err != nil || next == nil {
-		return found, "", err
+	if f.Broadcast == nil {
+		found, next, err := a.store.Attempts(ctx, p.Workspace(), f.Phase, before, limit)
+		if err != nil || next == nil {
+			return found, "", err
+		}
+		return found, a.cursors.Seal(of, next[:]), nil
 	}
-	return found, a.cursors.Seal(list, next[:]), nil
+	for looked := 0; looked < attemptsLooked; {
+		page, next, err := a.attemptsOf(ctx, p.Workspace(), f, before)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, at := range page {
+			if len(list) == limit {
+				return list, a.cursors.Seal(of, before[:]), nil
+			}
+			if before = &at.ID; at.Broadcast == *f.Broadcast && (f.Phase == "" || at.Phase == f.Phase) {
+				list = append(list, at)
+			}
+		}
+		if next == nil {
+			return list, "", nil
+		}
+		before, looked = next, looked+len(page)
+	}
+	return list, a.cursors.Seal(of, before[:]), nil
+}
+
+func (a *App) attemptsOf(ctx context.Context, ws desk.ID, f AttemptFilter, before *desk.ID) ([]*desk.Attempt, *desk.ID, error) {
+	if f.Broadcast.IsZero() {
+		return a.store.Attempts(ctx, ws, f.Phase, before, attemptStep)
+	}
+	return a.store.BroadcastAttempts(ctx, ws, *f.Broadcast, before, attemptStep)
 }
 
 // A page of failed attempts looks at failedLooked attempts, and reads failedStep of them at

@@ -16,6 +16,7 @@ type Bounds struct {
 	Templates time.Duration // of a fetch of a channel's templates; default 10 min
 	Rest      time.Duration // after the last event of a webhook, until the process drops its lease; default 30 s
 	Wait      time.Duration // how long to wait for another call with the same key; default 25 s
+	Broadcast time.Duration // of the lease with which a process drives a workspace's broadcasts; default 15 s
 }
 
 // autoReplyLease is the length of the lease to send an automatic reply. While a process

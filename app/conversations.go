@@ -225,7 +225,7 @@ func (a *App) SetStatus(ctx context.Context, p desk.Principal, id desk.ID, statu
 				return desk.Errorf(desk.ConversationOpen, "another conversation with this contact is open on this channel: close %s first", other.ID)
 			}
 		}
-		c.Status = status
+		c.Status, c.Dormant = status, false
 		if status == desk.StatusOpen && tx.Settings().Member(c.AssignedMember) == nil {
 			c.Unassign() // its assignee was removed while it was closed
 		}

@@ -45,6 +45,7 @@
 //	settle.go         all the ways in which an attempt ends
 //	tx.go             transactions, and what runs after them
 //	send_events.go    the events of sends, messages and conversations
+//	broadcasts.go     the send machine as broadcasts use it
 //	attempts.go       reading attempts
 //	release.go        attempts that a person settles, one or many
 //	inbound.go        processes inbound items, update by update

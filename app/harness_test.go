@@ -156,7 +156,7 @@ func (w *world) start(b app.Bounds) {
 			w.running = true
 			go func() {
 				defer close(ended)
-				work.Run(ctx, work.Of(a), 0, 0, slog.New(w.log))
+				work.Run(ctx, work.Of(a), work.Keep{}, slog.New(w.log))
 				a.Close()
 			}()
 		}
@@ -453,7 +453,7 @@ func (w *world) attempt(id desk.ID) *desk.Attempt {
 
 func (w *world) attempts() []*desk.Attempt {
 	w.t.Helper()
-	list, _, err := w.Attempts(context.Background(), w.operator(), "", "", 1000)
+	list, _, err := w.Attempts(context.Background(), w.operator(), app.AttemptFilter{}, "", 1000)
 	must(w.t, err)
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/app/access"
+	"parley/app/broadcast"
 	"parley/app/clock"
 	"parley/app/cursors"
 	"parley/app/daily"
@@ -100,6 +101,9 @@ func New(d Deps) *App {
 	a.Exports = exports.New(exports.Deps{Store: a.store, Now: a.now, Hash: a.handleHash})
 	a.Merges = merges.New(merges.Deps{Store: a.store, Cursors: a.cursors, Now: a.now, NewID: d.NewID})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
+	a.Broadcasts = broadcast.New(broadcast.Deps{
+		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Machine: machine{a}, Now: a.now, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
+	})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)
 	a.libraries.slots = make(chan struct{}, syncsAbreast)

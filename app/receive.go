@@ -63,6 +63,13 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 			return nil, nil, err
 		}
 	}
+	wakes := false
+	if before == nil {
+		if before, err = dormant(tx, channel, contact.ID, now); err != nil {
+			return nil, nil, err
+		}
+		wakes = before != nil && (in.Echo || desk.OptWord(in.Text) == desk.OptNone)
+	}
 	var c *desk.Conversation
 	var newest desk.MessagePlace
 	if before == nil {
@@ -74,6 +81,12 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	} else {
 		opened := *before
 		c = &opened
+		if wakes {
+			c.Wake(contact)
+			if !tx.Settings().Policy(channel).Receives(contact.Owner) {
+				c.Unassign()
+			}
+		}
 		from, before := in.At.Second()
 		if newest, err = tx.NewestMessage(c.ID, from, before); err != nil {
 			return nil, nil, err

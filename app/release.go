@@ -137,6 +137,9 @@ func (a *App) release(ctx context.Context, p desk.Principal, id desk.ID, sent bo
 		if err := tx.PutAttempt(at); err != nil {
 			return err
 		}
+		if err := a.Broadcasts.Follow(tx, at, false); err != nil {
+			return err
+		}
 		return tx.Append(sendEvent(desk.SendSettled, at, p.Actor, now))
 	})
 	return at, changed, err

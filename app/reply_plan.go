@@ -24,6 +24,20 @@ func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID
 	}
 }
 
+// wouldWake returns the dormant conversation that a send to a contact would open, or nil.
+func (a *App) wouldWake(ctx context.Context, ws, channel, contact desk.ID) (c *desk.Conversation, err error) {
+	list, _, err := a.store.Conversations(ctx, ws, desk.ConversationFilter{Channel: channel, Contact: contact}, nil, desk.MaxLimit)
+	for _, v := range list {
+		if c == nil || v.CreatedAt > c.CreatedAt || v.CreatedAt == c.CreatedAt && v.ID.Compare(c.ID) > 0 {
+			c = v
+		}
+	}
+	if c == nil || !c.Wakes(a.now()) {
+		return nil, err
+	}
+	return c, err
+}
+
 // A plannedReply is a reply that passed all checks.
 type plannedReply struct {
 	attempt      *desk.Attempt

@@ -110,6 +110,11 @@ func (a *App) TrySend(ctx context.Context, p desk.Principal, r *desk.SendRequest
 		if open, err = a.openConversation(ctx, p.Workspace(), at.Plan.Channel, contact.ID); err != nil {
 			return nil, err
 		}
+		if open == nil {
+			if open, err = a.wouldWake(ctx, p.Workspace(), at.Plan.Channel, contact.ID); err != nil {
+				return nil, err
+			}
+		}
 	}
 	m := thread(p.Settings, at, contact, open, "", at.CreatedAt)
 	m.Conversation.LastMessageAt = 0
@@ -277,7 +282,7 @@ func (a *App) dispatch(ctx context.Context, ws desk.ID, at *desk.Attempt, d *out
 		return doneOr(stored, refusal.Answer())
 	}
 	a.log.WarnContext(ctx, "the outcome of a send is unknown", "attempt_id", at.ID, "request_id", at.Plan.OptIn.Request, "err", err)
-	stored, err := a.doubt(ctx, ws, at.ID)
+	stored, err := a.doubt(ctx, ws, at.ID, false)
 	if errors.Is(err, store.ErrNoWorkspace) {
 		return SendAnswer{}, err
 	}

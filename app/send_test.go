@@ -234,7 +234,7 @@ func TestSend_in_doubt_keeps_the_key(t *testing.T) {
 				t.Errorf("%s, %d calls", at.Phase, len(w.provider.sent()))
 			}
 			w.holds(0, 0, 0)
-			if list, _, err := w.Attempts(t.Context(), w.operator(), desk.InDoubt, "", 10); err != nil || len(list) != 1 || list[0].ID != id {
+			if list, _, err := w.Attempts(t.Context(), w.operator(), app.AttemptFilter{Phase: desk.InDoubt}, "", 10); err != nil || len(list) != 1 || list[0].ID != id {
 				t.Errorf("in doubt are %v, %v", list, err)
 			}
 		})

@@ -168,7 +168,7 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	case plan.Reply != nil:
 		before, err = tx.Conversation(plan.Conversation)
 	default:
-		before, err = tx.OpenConversation(plan.Channel, contact.ID)
+		before, err = a.threadFor(tx, at, contact, now)
 	}
 	if err != nil {
 		return err
@@ -201,6 +201,9 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	at.Plan.Contact, at.Plan.Conversation = conversation.ContactID, conversation.ID
 	at.Settle(desk.Done, now)
 	if err := tx.PutAttempt(at); err != nil {
+		return err
+	}
+	if err := a.Broadcasts.Follow(tx, at, false); err != nil {
 		return err
 	}
 	if contact == nil {
@@ -246,10 +249,17 @@ func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *des
 	switch {
 	case open != nil:
 		m.Conversation = *open
+		if at.Broadcast.IsZero() && open.Dormant && contact != nil {
+			m.Conversation.Wake(contact)
+		}
 	case contact != nil:
 		m.Conversation = desk.NewConversation(plan.Conversation, plan.Channel, contact, sent)
 	default:
 		m.Conversation = desk.NewConversation(plan.Conversation, plan.Channel, &desk.Contact{ID: plan.Contact}, sent)
+	}
+	if open == nil && !at.Broadcast.IsZero() { // nobody has to answer until the person does
+		m.Conversation.Status, m.Conversation.Dormant = desk.StatusArchived, true
+		m.Conversation.Unassign()
 	}
 	if !plan.Assignee.IsZero() {
 		switch {
@@ -262,13 +272,47 @@ func thread(s *desk.Settings, at *desk.Attempt, contact *desk.Contact, open *des
 	m.Message = desk.Message{
 		ID: plan.Message, ConversationID: m.Conversation.ID, ChannelID: plan.Channel, Direction: desk.Outbound,
 		ExternalID: externalID, Text: plan.Text, Delivery: desk.Sent, TS: sent, OptIn: &plan.OptIn,
-		Template: plan.Template + "/" + plan.Language, Kind: desk.KindTemplate, Author: s.AuthorOf(at.Actor), Attempt: at.ID, Media: plan.Media,
+		Template: plan.Template + "/" + plan.Language, Kind: desk.KindTemplate, Author: authorOf(s, at), Attempt: at.ID, Media: plan.Media,
 	}
 	if plan.Links != nil {
 		m.Message.Extra = &desk.Extra{Links: plan.Links}
 	}
 	m.Conversation.Note(&m.Message)
 	return m
+}
+
+// authorOf returns the author of an attempt's message.
+func authorOf(s *desk.Settings, at *desk.Attempt) desk.Author {
+	if !at.Broadcast.IsZero() {
+		return desk.Author{Type: desk.AuthorBroadcast, ID: at.Broadcast, Name: at.Plan.Sender}
+	}
+	return s.AuthorOf(at.Actor)
+}
+
+// threadFor returns the conversation into which a template goes; nil if a new one opens. It is
+// the open one. If there is none, it is a dormant one: a broadcast leaves it dormant, and any
+// other send opens it (contract-broadcast §5).
+func (a *App) threadFor(tx store.Tx, at *desk.Attempt, contact *desk.Contact, now desk.Time) (*desk.Conversation, error) {
+	c, err := tx.OpenConversation(at.Plan.Channel, contact.ID)
+	switch {
+	case c != nil || err != nil:
+		return c, err
+	case !at.Broadcast.IsZero():
+		return tx.DormantConversation(at.Plan.Channel, contact.ID)
+	case !at.Plan.Known:
+		return nil, nil // a new person
+	}
+	return dormant(tx, at.Plan.Channel, contact.ID, now)
+}
+
+// dormant returns the newest conversation with a contact on a channel, if it is dormant and
+// may be opened again.
+func dormant(tx store.Tx, channel, contact desk.ID, now desk.Time) (*desk.Conversation, error) {
+	c, err := tx.NewestConversation(channel, contact)
+	if err != nil || c == nil || !c.Wakes(now) {
+		return nil, err
+	}
+	return c, nil
 }
 
 // reached returns the contact to which a finished attempt was sent. It creates the
@@ -399,6 +443,9 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 		if err := tx.PutAttempt(at); err != nil {
 			return err
 		}
+		if err := a.Broadcasts.Follow(tx, at, false); err != nil {
+			return err
+		}
 		return tx.Append(settledEvents(at, was, byProvider(at.Plan.Channel), now)...)
 	})
 }
@@ -430,6 +477,9 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 		if err := tx.PutAttempt(&at); err != nil {
 			return err
 		}
+		if err := a.Broadcasts.Follow(tx, &at, false); err != nil {
+			return err
+		}
 		if stored != nil {
 			if err := tx.Append(settledEvents(&at, stored.Phase, at.Actor, now)...); err != nil {
 				return err
@@ -446,8 +496,9 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 // doubt marks an attempt as in doubt: it is unknown whether the message was sent. The
 // attempt's process does nothing more, so the lease ends too. But if the lease is void, the
 // process may still be running. Then, for the length of another lease, nobody may decide
-// that the message was not sent. The results of doubt are those of settle.
-func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {
+// that the message was not sent. died tells that the process has ended. The results of doubt
+// are those of settle.
+func (a *App) doubt(ctx context.Context, ws, id desk.ID, died bool) (*desk.Attempt, error) {
 	return a.settle(ctx, ws, id, func(tx store.Tx, at *desk.Attempt) error {
 		was, void := at.Phase, at.Lease.Void(tx.Now(), a.bounds.lease())
 		at.Phase, at.Lease = desk.InDoubt, 0
@@ -455,6 +506,9 @@ func (a *App) doubt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) 
 			at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
 		}
 		if err := tx.PutAttempt(at); err != nil || was == desk.InDoubt {
+			return err
+		}
+		if err := a.Broadcasts.Follow(tx, at, died); err != nil {
 			return err
 		}
 		return tx.Append(sendEvent(desk.SendInDoubt, at, at.Actor, a.now()))

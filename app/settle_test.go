@@ -776,7 +776,7 @@ func TestAttempts(t *testing.T) {
 	if len(list) != 2 || list[0].Key != "2" || list[1].ID != doubt || list[1].Actor.ID != w.keyID {
 		t.Errorf("the log: %+v", list)
 	}
-	if few, _, err := w.Attempts(t.Context(), w.operator(), "", "", 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
+	if few, _, err := w.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 1); err != nil || !reflect.DeepEqual(few, list[:1]) {
 		t.Errorf("the newest: %+v, %v", few, err)
 	}
 	if _, err := w.Operator(t.Context(), desk.ID{9}); !desk.IsType(err, desk.NotFound) {
@@ -811,7 +811,7 @@ func TestFailedAttempts(t *testing.T) {
 				keys = append(keys, at.Key)
 			}
 			if cursor = next; next != "" {
-				_, _, err = w.Attempts(t.Context(), p, "", next, 3)
+				_, _, err = w.Attempts(t.Context(), p, app.AttemptFilter{}, next, 3)
 				refused(t, err, desk.InvalidRequest)
 			}
 		}
@@ -849,13 +849,13 @@ func TestAttempts_pages(t *testing.T) {
 	doubtful := w.inDoubt("d", to("905321110003"))
 	var keys []string
 	for cursor, pages := "", 0; cursor != "" || pages == 0; pages++ {
-		list, next, err := w.Attempts(t.Context(), p, "", cursor, 3)
+		list, next, err := w.Attempts(t.Context(), p, app.AttemptFilter{}, cursor, 3)
 		must(t, err)
 		for _, at := range list {
 			keys = append(keys, at.Key)
 		}
 		if cursor = next; next != "" {
-			_, _, err = w.Attempts(t.Context(), p, desk.InDoubt, next, 3)
+			_, _, err = w.Attempts(t.Context(), p, app.AttemptFilter{Phase: desk.InDoubt}, next, 3)
 			refused(t, err, desk.InvalidRequest)
 		}
 	}

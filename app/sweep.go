@@ -23,7 +23,7 @@ func (a *App) Sweep(ctx context.Context) error {
 	}
 	var failed []error
 	for _, l := range lapsed {
-		if _, err := a.doubt(ctx, l.Workspace, l.ID); err != nil {
+		if _, err := a.doubt(ctx, l.Workspace, l.ID, true); err != nil {
 			failed = append(failed, err) // go on: the next attempt may be of another workspace
 			continue
 		}

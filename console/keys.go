@@ -29,6 +29,9 @@ var permissionWords = map[desk.Permission]string{
 	desk.PolicyWrite:        "Change the reply policy",
 	desk.SnippetsWrite:      "Change saved replies",
 	desk.MembersWrite:       "Say which members are available",
+	desk.BroadcastsRead:     "Read broadcasts",
+	desk.BroadcastsWrite:    "Make, pause and cancel broadcasts",
+	desk.BroadcastsSend:     "Start and resume broadcasts",
 }
 
 // A keyRow is a line of the list of keys.

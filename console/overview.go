@@ -225,7 +225,7 @@ func (c *call) setup() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	sends, _, err := a.Attempts(ctx, c.p, "", "", 1)
+	sends, _, err := a.Attempts(ctx, c.p, app.AttemptFilter{}, "", 1)
 	if err != nil {
 		return nil, err
 	}

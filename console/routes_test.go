@@ -65,7 +65,7 @@ func (w *world) records() map[string]string {
 	}, w.newID()); err != nil {
 		w.t.Fatal(err)
 	}
-	attempts, _, err := w.app.Attempts(ctx, p, "", "", 1)
+	attempts, _, err := w.app.Attempts(ctx, p, app.AttemptFilter{}, "", 1)
 	if err != nil || len(attempts) != 1 {
 		w.t.Fatal(attempts, err)
 	}

@@ -92,7 +92,7 @@ func TestSend(t *testing.T) {
 	if again := mei.post("/send", fields...).header.Get("Location"); again != at {
 		t.Errorf("again: %q, want %q", again, at)
 	}
-	attempts, _, err := w.app.Attempts(t.Context(), w.operator(), "", "", 10)
+	attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10)
 	if err != nil || len(attempts) != 1 || attempts[0].Actor != (desk.Actor{Kind: desk.ByMember, ID: w.mei.ID}) {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
@@ -119,7 +119,7 @@ func TestSend(t *testing.T) {
 	fresh := mei.get(path + "&template=pickup_ready/en").want(200)
 	fields[7] = value(t, fresh.body, "key")
 	mei.post("/send", fields...).want(200, "turned off meanwhile")
-	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), "", "", 10); err != nil || len(attempts) != 1 {
+	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10); err != nil || len(attempts) != 1 {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
 	if _, err := w.app.EditChannel(t.Context(), w.operator(), other.Channel.ID, app.ChannelEdit{Enabled: &off}); err != nil {
@@ -176,7 +176,7 @@ func TestSend_file(t *testing.T) {
 	}
 	mei.sendFile("/send", "a.png", "image/png", append(png, 1), values("A-17", "opt_in", "yes")...).want(409)
 	mei.post("/send", values("A-17", "opt_in", "yes", "media", desk.ID{9}.String())...).want(422, "choose it again")
-	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), "", "", 10); err != nil || len(attempts) != 1 {
+	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10); err != nil || len(attempts) != 1 {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
 }

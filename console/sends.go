@@ -104,7 +104,7 @@ func (s *Server) sends(c *call) error {
 	}
 	failed := c.query("failed") != "" && !doubt
 	attempts := func(after string) ([]*desk.Attempt, string, error) {
-		return s.app.Attempts(c.r.Context(), c.p, phase, after, pageRows)
+		return s.app.Attempts(c.r.Context(), c.p, app.AttemptFilter{Phase: phase}, after, pageRows)
 	}
 	if failed {
 		query = "?failed=yes"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/app"
 	"parley/desk"
 	"parley/store"
 )
@@ -60,7 +61,7 @@ func TestSends_outcome(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, _, err := w.app.Attempts(context.Background(), w.operator(), "", "", 10)
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), app.AttemptFilter{}, "", 10)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%d attempts, %v", len(list), err)
 	}
@@ -124,7 +125,7 @@ func TestSends(t *testing.T) {
 			t.Fatalf("%s: %v", c.number, err)
 		}
 	}
-	list, _, err := w.app.Attempts(context.Background(), w.operator(), "", "", 10)
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), app.AttemptFilter{}, "", 10)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%d attempts, %v", len(list), err)
 	}
@@ -175,7 +176,7 @@ func TestSends_release_many(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, _, err := w.app.Attempts(context.Background(), w.operator(), desk.InDoubt, "", 10)
+	list, _, err := w.app.Attempts(context.Background(), w.operator(), app.AttemptFilter{Phase: desk.InDoubt}, "", 10)
 	if err != nil || len(list) != 4 {
 		t.Fatalf("%d in doubt, %v", len(list), err)
 	}

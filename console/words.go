@@ -94,6 +94,7 @@ var advices = map[desk.AdviceKind]string{
 	desk.RemoveWebhook:    "Remove one first.",
 	desk.AllowAddress:     "Whoever runs this server can allow addresses of its own network.",
 	desk.EnableWebhook:    "Enable it first.",
+	desk.ListBroadcasts:   "The list of broadcasts shows them.",
 }
 
 // more is advice for types of errors whose own advice is empty, or does not fit a page.

@@ -37,6 +37,7 @@ const (
 	RemoveWebhook
 	AllowAddress  // no argument: the operator can allow a webhook's address
 	EnableWebhook // the webhook's id
+	ListBroadcasts
 
 	EndOfAdvice // not a kind: a test checks that each interface has words for every kind above
 )

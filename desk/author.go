@@ -8,9 +8,12 @@ const (
 	AuthorKey    AuthorType = "key"
 	AuthorMember AuthorType = "member"
 	AuthorRule   AuthorType = "rule" // an automatic reply
+
+	AuthorBroadcast AuthorType = "broadcast"
 )
 
 // An Author says who wrote an outbound message, with the name that the author had then. A
+// broadcast is the author of its messages. A
 // rule has no id, and its name is away or queued. Authors stored by an earlier release have
 // the name "".
 type Author struct {

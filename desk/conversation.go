@@ -48,6 +48,7 @@ type Conversation struct {
 	Preview        string      // of the newest message
 	LastMessageAt  Time
 	CreatedAt      Time
+	Dormant        bool // a broadcast made it, and its status has not changed since
 	Talk           Talk
 }
 
@@ -98,6 +99,18 @@ func NewConversation(id, channel ID, contact *Contact, now Time) Conversation {
 		c.AssignedMember, c.AssignedVia = contact.Owner.ID, ViaOwner
 	}
 	return c
+}
+
+// Wake opens a dormant conversation, as if it were a new one. A broadcast's message alone
+// opens none (contract-broadcast §5).
+func (c *Conversation) Wake(contact *Contact) {
+	opened := NewConversation(c.ID, c.ChannelID, contact, c.CreatedAt)
+	c.Status, c.Dormant, c.AssignedMember, c.AssignedVia = opened.Status, false, opened.AssignedMember, opened.AssignedVia
+}
+
+// Wakes tells whether a message at this time opens the dormant conversation.
+func (c *Conversation) Wakes(at Time) bool {
+	return c.Dormant && c.Status == StatusArchived && at-c.LastMessageAt <= Time(DormantLife.Milliseconds())
 }
 
 // Assign assigns the conversation to a member, even if another has it, and tells

@@ -42,6 +42,8 @@
 //	sniff.go         the type of a file, by its content
 //	reply.go         a free message: its rules, its part of a plan
 //	history.go       the history of a contact
+//	broadcast.go     broadcasts: what they say, their states, limits
+//	broadcast_row.go their rows: a row's turn, what became of it
 //	import.go        imports of files: limits, how far they are
 //	upload.go        files that are imported in the console: states, limits
 //	export.go        exports: a limit, deleted contacts

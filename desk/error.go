@@ -73,6 +73,12 @@ const (
 	UndoExpired ErrorType = "undo_expired" // a merge can be undone for 30 days
 )
 
+// The error types of broadcasts (contract-broadcast §2).
+const (
+	BroadcastInState ErrorType = "broadcast_state" // not possible in the state that the broadcast has
+	BroadcastEmpty   ErrorType = "broadcast_empty" // it has no rows
+)
+
 // Types that only pages of the console get.
 const (
 	// Changed refuses an action that a member chose while the page showed an old state of
@@ -91,7 +97,7 @@ var ErrorTypes = []ErrorType{
 	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
 	SendInProgress, SendOutcomeUnknown, AttemptSettled, CursorExpired, WebhookExists, EndpointOff,
 	WindowClosed, ConversationNotOpen, MediaUnavailable, MediaNotSendable, MediaInUse, MediaQuota,
-	UndoBlocked, UndoExpired,
+	UndoBlocked, UndoExpired, BroadcastInState, BroadcastEmpty,
 }
 
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its

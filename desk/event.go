@@ -66,6 +66,10 @@ const (
 	WebhookUpdated  EventType = "webhook.updated"
 	WebhookDeleted  EventType = "webhook.deleted"
 	WebhookDisabled EventType = "webhook.disabled"
+
+	BroadcastCreated      EventType = "broadcast.created"
+	BroadcastUpdated      EventType = "broadcast.updated"
+	BroadcastDeletedEvent EventType = "broadcast.deleted"
 )
 
 // EventTypes lists all types, in the order in which they are shown.
@@ -84,6 +88,7 @@ var EventTypes = []EventType{
 	KeyCreated, KeyUpdated,
 	WorkspaceUpdated,
 	WebhookCreated, WebhookUpdated, WebhookDeleted, WebhookDisabled,
+	BroadcastCreated, BroadcastUpdated, BroadcastDeletedEvent,
 }
 
 // Kind is the kind of record that the type is about: contact.
@@ -133,6 +138,7 @@ var eventNeeds = map[string]Permission{
 	"policy":       ChannelsRead,
 	"member":       MembersRead,
 	"webhook":      WebhooksRead,
+	"broadcast":    BroadcastsRead,
 }
 
 // Needs is the permission that a key needs for events of this type, in addition to

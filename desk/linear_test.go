@@ -144,6 +144,7 @@ func rules() map[string]func(s string) {
 		"ParseConversationStatus": func(s string) { _, _ = desk.ParseConversationStatus(s) },
 		"ParseDeliveryStatus":     func(s string) { _, _ = desk.ParseWebhookDeliveryStatus(s) },
 		"ParsePhase":              func(s string) { _, _ = desk.ParsePhase(s) },
+		"ParseBroadcastState":     func(s string) { _, _ = desk.ParseBroadcastState(s) },
 		"ParseChannelName":        func(s string) { _, _ = desk.ParseChannelName(s) },
 		"Blank":                   func(s string) { desk.Blank(s) },
 		"AttributeInput": func(s string) {

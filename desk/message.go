@@ -105,9 +105,9 @@ func (m *Message) Older() {
 }
 
 // IsAnswer tells whether the message ends a person's wait: it is outbound, is not an
-// automatic reply, and did not fail (contract-talk §3).
+// automatic reply or of a broadcast, and did not fail (contract-talk §3).
 func (m *Message) IsAnswer() bool {
-	return m.Direction == Outbound && m.Author.Type != AuthorRule && m.Delivery != Failed
+	return m.Direction == Outbound && m.Author.Type != AuthorRule && m.Author.Type != AuthorBroadcast && m.Delivery != Failed
 }
 
 // IsWaitedOn tells whether the person who wrote the message waits for an answer.
@@ -120,6 +120,8 @@ type OptIn struct {
 	At      Time
 	Request ID
 	Member  ID // zero if a key made it
+
+	Attribute string `json:",omitzero"` // the contact's attribute that says so, of a broadcast's messages; "": the caller asserts it
 }
 
 // NewOptIn is the assertion of a key or a member.

@@ -6,6 +6,7 @@ import "time"
 // places at once.
 type Bucket struct {
 	Name     string
+	Person   bool // it limits messages to one person
 	Interval time.Duration
 	Burst    int
 }

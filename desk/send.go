@@ -88,6 +88,7 @@ type Plan struct {
 	Media        ID            `json:",omitzero"` // the file in a template's title; zero: none
 	Links        []Link        `json:",omitzero"` // of a template's buttons, filled
 	Reply        *Reply        // set for a free message; nil for a template
+	Sender       string        `json:",omitzero"` // the name of the broadcast that sends the template
 }
 
 // File is the file of the plan's message; zero if it has none.
@@ -188,6 +189,7 @@ type Attempt struct {
 	Refusal    *Refusal // if refused
 	Notes      []string // which writes of a finished send were left out, and why
 	Erased     bool     // the contact was deleted meanwhile: answer, but store no rows
+	Broadcast  ID       // the broadcast that sends it; zero: none
 }
 
 // Address is the recipient's number or user id, by which a person can look for the message

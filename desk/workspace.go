@@ -67,6 +67,9 @@ const (
 	SnippetsWrite      Permission = "snippets:write"
 	MembersWrite       Permission = "members:write"
 	ContactsMerge      Permission = "contacts:merge"
+	BroadcastsRead     Permission = "broadcasts:read"
+	BroadcastsWrite    Permission = "broadcasts:write"
+	BroadcastsSend     Permission = "broadcasts:send"
 )
 
 // The permissions that only members have.
@@ -81,12 +84,13 @@ var Permissions = []Permission{
 	ContactsRead, ContactsWrite, AttributesRead, AttributesWrite, ConversationsRead, ConversationsWrite,
 	MessagesSend, TemplatesRead, ChannelsRead, MembersRead, EventsRead, WebhooksRead, WebhooksWrite,
 	AttemptsRead, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite, ContactsMerge,
+	BroadcastsRead, BroadcastsWrite, BroadcastsSend,
 }
 
 var (
 	agentPermissions = append(slices.DeleteFunc(slices.Clone(Permissions), func(p Permission) bool {
 		switch p {
-		case AttributesWrite, WebhooksRead, WebhooksWrite, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite:
+		case AttributesWrite, BroadcastsWrite, BroadcastsSend, WebhooksRead, WebhooksWrite, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite:
 			return true
 		}
 		return false

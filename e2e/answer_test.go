@@ -405,7 +405,7 @@ func withNode(t *testing.T, dir string, do func(*node)) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	all.Go(func() { work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler)) })
+	all.Go(func() { work.Run(ctx, work.Of(n.app), work.Keep{}, slog.New(slog.DiscardHandler)) })
 	defer func() {
 		stop()
 		all.Wait()
@@ -458,6 +458,6 @@ func hearMain(call faultCall) int {
 	_, _ = n.app.Receive(ctx, p.Workspace(), channel, provider.InboundMessage{ExternalID: call.Number, Number: call.Number, Text: "Hello", At: desk.TimeOf(time.Now())})
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
+	work.Run(ctx, work.Of(n.app), work.Keep{}, slog.New(slog.DiscardHandler))
 	return 0
 }

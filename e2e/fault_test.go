@@ -363,7 +363,7 @@ func openNode(t testing.TB, dir string, f sendFault) *node {
 	ran := make(chan struct{})
 	go func() {
 		defer close(ran)
-		work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
+		work.Run(ctx, work.Of(n.app), work.Keep{}, slog.New(slog.DiscardHandler))
 		n.app.Close()
 	}()
 	t.Cleanup(func() {
@@ -711,7 +711,7 @@ func faultMain(text string) int {
 		if n.fault.how == "stop" {
 			<-ctx.Done() // otherwise the process might be stopped within a transaction, and block all others
 		}
-		work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
+		work.Run(ctx, work.Of(n.app), work.Keep{}, slog.New(slog.DiscardHandler))
 		n.app.Close()
 	}()
 	p, err := n.authenticate()

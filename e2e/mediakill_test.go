@@ -142,7 +142,7 @@ func mediaMain(text string) int {
 		panic(err)
 	}
 	ctx := context.Background()
-	go work.Run(ctx, work.Of(n.app), 0, 0, slog.New(slog.DiscardHandler))
+	go work.Run(ctx, work.Of(n.app), work.Keep{}, slog.New(slog.DiscardHandler))
 	go func() {
 		for range time.Tick(20 * time.Millisecond) {
 			_ = n.app.Media.DropContents(ctx)

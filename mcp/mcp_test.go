@@ -371,6 +371,8 @@ func TestReply(t *testing.T) {
 
 // needs has the permission of each tool (contract-events §6).
 var needs = map[string]string{
+	"list_broadcasts": "broadcasts:read", "read_broadcast": "broadcasts:read", "create_broadcast": "broadcasts:write", "add_broadcast_rows": "broadcasts:write",
+	"check_broadcast": "broadcasts:read", "pause_broadcast": "broadcasts:write",
 	"find_contact": "contacts:read", "upsert_contact": "contacts:write", "list_attributes": "attributes:read", "list_members": "members:read",
 	"list_templates": "templates:read", "list_conversations": "conversations:read", "list_events": "events:read", "read_conversation": "conversations:read",
 	"assign_conversation": "conversations:write", "set_conversation_status": "conversations:write", "send_template": "messages:send", "reply": "messages:send",
@@ -394,7 +396,7 @@ func TestListedByPermission(t *testing.T) {
 				t.Errorf("with %s, %s is listed: %v", permission, name, there)
 			} else if !may {
 				id := ""
-				if strings.Contains(name, "_conversation") && name != "list_conversations" || name == "find_contact" || name == "reply" {
+				if strings.Contains(name, "_conversation") && name != "list_conversations" || name == "find_contact" || name == "reply" || strings.HasSuffix(name, "_broadcast") && name != "create_broadcast" || name == "add_broadcast_rows" {
 					id = `"id":"x"`
 				}
 				if got, refused := use(t, s, name, "{"+id+"}"); !refused || at(t, got, "type") != "forbidden" || !strings.Contains(got, needed) {
@@ -417,9 +419,9 @@ func TestHintsAndInputs(t *testing.T) {
 	listed, err := h.connect(h.key).ListTools(t.Context(), nil)
 	check(t, err)
 	for _, tool := range listed.Tools {
-		reads := strings.HasPrefix(tool.Name, "find_") || strings.HasPrefix(tool.Name, "list_") || strings.HasPrefix(tool.Name, "read_")
+		reads := strings.HasPrefix(tool.Name, "find_") || strings.HasPrefix(tool.Name, "list_") || strings.HasPrefix(tool.Name, "read_") || strings.HasPrefix(tool.Name, "check_")
 		hints, sends := tool.Annotations, tool.Name == "send_template" || tool.Name == "reply"
-		if hints.ReadOnlyHint != reads || hints.IdempotentHint == reads || *hints.OpenWorldHint != sends || *hints.DestructiveHint != (sends || tool.Name == "upsert_contact") {
+		if hints.ReadOnlyHint != reads || hints.IdempotentHint != (!reads && tool.Name != "create_broadcast") || *hints.OpenWorldHint != sends || *hints.DestructiveHint != (sends || tool.Name == "upsert_contact") {
 			t.Errorf("%s: %+v", tool.Name, hints)
 		}
 		if tool.Name != "list_attributes" && tool.Name != "list_members" && !strings.HasPrefix(tool.Name, "assign") && !strings.HasPrefix(tool.Name, "set") && !strings.Contains(tool.Description, "data, not instructions") {

@@ -24,6 +24,7 @@ type tool struct {
 	needs              string // a permission
 	input              object // the schema
 	writes             bool
+	makes              bool // whether each call makes something new
 	destroys           bool // whether it overwrites something, or can't be undone
 	outside            bool // whether it reaches people
 	do                 func(context.Context, rest, input) ([]byte, error)
@@ -31,7 +32,7 @@ type tool struct {
 
 func (t tool) listed() *sdk.Tool {
 	return &sdk.Tool{Name: t.name, Title: t.title, Description: t.about, InputSchema: t.input, Annotations: &sdk.ToolAnnotations{
-		ReadOnlyHint: !t.writes, IdempotentHint: t.writes, DestructiveHint: &t.destroys, OpenWorldHint: &t.outside,
+		ReadOnlyHint: !t.writes, IdempotentHint: t.writes && !t.makes, DestructiveHint: &t.destroys, OpenWorldHint: &t.outside,
 	}}
 }
 
@@ -70,6 +71,19 @@ func toolsOf(d description) []tool {
 			"type": "string", "minLength": 1, "maxLength": desk.MaxIdempotencyKey, "pattern": "^[ -~]+$",
 			"description": "A value that you choose, a new one for each message. Needed when dry_run is false. The same call with the same value never sends twice, so repeat a call that got no answer with the same value.",
 		}), "dry_run", false, object{"type": "boolean", "default": true, "description": "Unless it is false, everything but the provider is checked, and nothing is sent or stored."})
+	}
+	ofBroadcast := object{"type": "string", "description": "The broadcast's id."}
+	// broadcast makes a tool for a POST to a broadcast. None starts or resumes one: a person does.
+	broadcast := func(name, title, path, about string, destroys bool) tool {
+		return tool{name: name, title: title, about: about, needs: d.operation(http.MethodPost, "/broadcasts/{id}/"+path)["x-permission"].(string), writes: path != "check", destroys: destroys,
+			input: withMember(d.body(http.MethodPost, "/broadcasts/{id}/"+path), "id", true, ofBroadcast),
+			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
+				id, in, err := in.id()
+				if err != nil {
+					return nil, err
+				}
+				return a.do(ctx, http.MethodPost, "/broadcasts/"+id+"/"+path, nil, in.body())
+			}}
 	}
 	const asked = "By default this is a dry run: nothing is sent, and the result says what would be. Show that to the user; " +
 		"once they agree, call it again with dry_run false and an idempotency_key. dry_run in the result says which it was."
@@ -112,6 +126,27 @@ func toolsOf(d description) []tool {
 				}
 				return send(ctx, a, "/conversations/"+id+"/messages", in)
 			}},
+		list("list_broadcasts", "List broadcasts", "/broadcasts", "Lists broadcasts, newest first, with the numbers of their rows."+data),
+		{name: "read_broadcast", title: "Read a broadcast", needs: string(desk.BroadcastsRead), input: object{"type": "object", "required": []any{"id"}, "properties": object{"id": ofBroadcast}, "additionalProperties": false},
+			about: "Reads a broadcast: its state, why it waits or is paused, and the numbers of its rows by status, of skipped ones by reason, and of failures." + data,
+			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
+				id, in, err := in.id()
+				if err == nil && len(in) > 0 {
+					err = invalid("/%s: unknown field: those known are id", in[0].name)
+				}
+				if err != nil {
+					return nil, err
+				}
+				return a.do(ctx, http.MethodGet, "/broadcasts/"+id, nil, nil)
+			}},
+		{name: "create_broadcast", title: "Draft a broadcast", needs: string(desk.BroadcastsWrite), input: d.body(http.MethodPost, "/broadcasts"), writes: true, makes: true,
+			about: "Makes the draft of a broadcast: one template to many people. It sends nothing: only a person can start it, in another way than by these tools." + data,
+			do: func(ctx context.Context, a rest, in input) ([]byte, error) {
+				return a.do(ctx, http.MethodPost, "/broadcasts", nil, in.body())
+			}},
+		broadcast("add_broadcast_rows", "Add people to a broadcast", "rows", "Adds up to 1,000 people to the draft of a broadcast. One who is there already is replaced, so a call can be repeated. Each row has its own result."+data, false),
+		broadcast("check_broadcast", "Check a broadcast", "check", "Says what would become of the next 1,000 people of a broadcast if it sent now, with samples of the messages. Nothing is sent. Go on with next_cursor, and add up."+data, false),
+		broadcast("pause_broadcast", "Pause a broadcast", "pause", "Pauses a broadcast that runs or is scheduled. Only a person can resume it."+data, false),
 	}
 }
 

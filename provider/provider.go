@@ -74,6 +74,11 @@ type Simulator interface {
 	FileRef(file desk.ID, fault string) (ref string, err error)
 }
 
+// A Caster is a Provider whose failures may mean something for a whole broadcast.
+type Caster interface {
+	Effect(f *desk.Failure) desk.Effect
+}
+
 // Limits are the buckets in which a message takes a place before it is sent, and the refusal
 // if there is no place in time. A provider without limits has no buckets. A bucket's
 // Interval times its Burst is at most LongestBucket.

@@ -10,6 +10,8 @@
 //	0004  accepted, and fails after it was sent
 //	0005  accepted after three seconds
 //	0006  a reply is accepted, and fails after a second because the window is closed
+//	0007  accepted, and fails after a second because the person gets too much marketing
+//	0008  refused temporarily, because people block the number
 //	else  sent, delivered, read
 //
 //	sandbox.go  messages, templates, accounts
@@ -86,6 +88,11 @@ func (s *Sandbox) Send(ctx context.Context, d provider.Dispatch) (provider.Recei
 			Type: desk.ProviderUnavailable, Message: "the provider refused this message for now: send it again later, with the same Idempotency-Key",
 			Failure: &desk.Failure{Code: 130429, Title: "Rate limit hit", Fix: "Send more slowly."}, RetryAfter: 30,
 		}
+	case ends("0008"):
+		return provider.Receipt{}, &desk.Refusal{
+			Type: desk.ProviderUnavailable, Message: "the provider takes no more messages for now, and nothing was sent: send it again later, with the same Idempotency-Key",
+			Failure: &desk.Failure{Code: codeSpam, Title: "Spam rate limit hit", Fix: "Stop campaigns, send what people welcome, and try again after a day."}, RetryAfter: 24 * 60 * 60,
+		}
 	case ends("0003"):
 		return provider.Receipt{}, errLost
 	case ends("0005"):
@@ -100,10 +107,11 @@ func (s *Sandbox) Send(ctx context.Context, d provider.Dispatch) (provider.Recei
 	externalID := "sandbox." + s.c.NewID().String()
 	steps := []step{{desk.Delivered, 1}, {desk.Read, 3}}
 	closed := ends("0006") && d.Template == nil
-	if ends("0004") || closed {
+	crowded := ends("0007")
+	if ends("0004") || closed || crowded {
 		steps = []step{{desk.Failed, 1}}
 	}
-	later, err := s.later(story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps, closed}, steps[0].After)
+	later, err := s.later(story{externalID, d.Attempt, desk.TimeOf(s.c.Now()), steps, closed, crowded}, steps[0].After)
 	return provider.Receipt{ExternalID: externalID, Later: []provider.Later{later}}, err
 }
 
@@ -113,13 +121,34 @@ var undeliverable = desk.Failure{Code: 131026, Title: "Message undeliverable", F
 // windowClosed is the failure for a person who wrote too long ago.
 var windowClosed = desk.Failure{Code: 131047, Title: "Re-engagement message", Fix: "Send a template: the person wrote more than 24 hours ago."}
 
+// The codes that mean something for a broadcast.
+const (
+	codeSpam    = 131048
+	codeCrowded = 131049
+)
+
+// crowdedPerson is the failure for a person who gets too much marketing.
+var crowdedPerson = desk.Failure{Code: codeCrowded, Title: "Not delivered to keep the ecosystem healthy", Fix: "Wait at least 24 hours before another marketing message to this person; trying sooner makes it worse."}
+
+// Effect says what a failure means for a broadcast (see provider.Caster).
+func (*Sandbox) Effect(f *desk.Failure) desk.Effect {
+	switch f.Code {
+	case codeSpam:
+		return desk.ChannelEffect
+	case codeCrowded:
+		return desk.NotCounted
+	}
+	return desk.NoEffect
+}
+
 // A story is a message that the sandbox accepted, with its future statuses.
 type story struct {
 	ExternalID string    `json:"external_id"`
 	Attempt    desk.ID   `json:"attempt_id"`
 	TakenAt    desk.Time `json:"taken_at"`
 	Steps      []step    `json:"steps"`
-	Closed     bool      `json:"closed,omitzero"` // the message fails because the window is closed
+	Closed     bool      `json:"closed,omitzero"`  // the message fails because the window is closed
+	Crowded    bool      `json:"crowded,omitzero"` // it fails because the person gets too much marketing
 }
 
 // A step is a status and its time, counted in paces since the message was accepted.
@@ -151,8 +180,11 @@ func (s *Sandbox) Read(n desk.InboundItem) (told []provider.Update, rest *provid
 		status := desk.StatusUpdate{ExternalID: st.ExternalID, Attempt: st.Attempt, Delivery: now.Status, At: at}
 		if now.Status == desk.Failed {
 			status.Failure = &undeliverable
-			if st.Closed {
+			switch {
+			case st.Closed:
 				status.Failure = &windowClosed
+			case st.Crowded:
+				status.Failure = &crowdedPerson
 			}
 		}
 		told = append(told, provider.Update{Status: &status})

@@ -21,6 +21,9 @@ type Attempts interface {
 	// does not show them.
 	Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, before *desk.ID, limit int) ([]*desk.Attempt, *desk.ID, error)
 
+	// BroadcastAttempts is like Attempts, for the attempts of a broadcast in any phase.
+	BroadcastAttempts(ctx context.Context, ws, broadcast desk.ID, before *desk.ID, limit int) ([]*desk.Attempt, *desk.ID, error)
+
 	// OldestInDoubt returns up to limit attempts in doubt, oldest first by id. Their ids
 	// are greater than the given one.
 	OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) ([]AttemptRef, error)

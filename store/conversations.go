@@ -74,6 +74,9 @@ type ConversationTx interface {
 	// NewestConversation returns the newest conversation with a contact on a channel.
 	NewestConversation(channel, contact desk.ID) (*desk.Conversation, error)
 
+	// DormantConversation returns the newest dormant conversation with a contact on a channel.
+	DormantConversation(channel, contact desk.ID) (*desk.Conversation, error)
+
 	// Message finds a message by its conversation and its id. MessageBy finds a message by
 	// the provider's id.
 	Message(conversation, id desk.ID) (*desk.Message, error)

@@ -23,6 +23,7 @@
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found, and their history
 //	uploads.go        files that are imported in the console, and their rejected rows
+//	broadcasts.go     broadcasts and their rows
 //	pace.go           places within a provider's limits
 //	leases.go         which node runs a task
 //	clock.go          the database's clock, and its counter of hours

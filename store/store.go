@@ -48,6 +48,7 @@ type Store interface {
 	Exports
 	Uploads
 	Merges
+	Broadcasts
 
 	// Ready tells whether the database can answer now and this process may write to it.
 	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).
@@ -83,6 +84,7 @@ type Tx interface {
 	UploadTx
 	ErasureTx
 	MergeTx
+	BroadcastTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings

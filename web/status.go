@@ -47,6 +47,8 @@ var statuses = map[desk.ErrorType]int{
 	desk.MediaUnavailable:    http.StatusConflict,
 	desk.MediaNotSendable:    http.StatusUnprocessableEntity,
 	desk.MediaInUse:          http.StatusConflict,
+	desk.BroadcastInState:    http.StatusConflict,
+	desk.BroadcastEmpty:      http.StatusUnprocessableEntity,
 	desk.MediaQuota:          http.StatusRequestEntityTooLarge,
 }
 

@@ -72,7 +72,7 @@ func (*Provider) Limits(c *desk.Channel, person func() string) provider.Limits {
 	return provider.Limits{
 		Buckets: []desk.Bucket{
 			{Name: "number " + channel, Interval: time.Second / time.Duration(rate), Burst: 1},
-			{Name: "pair " + channel + " " + person(), Interval: pairInterval, Burst: pairBurst},
+			{Name: "pair " + channel + " " + person(), Person: true, Interval: pairInterval, Burst: pairBurst},
 		},
 		HeldBack: desk.Refusal{
 			Type:    desk.ProviderUnavailable,

@@ -401,6 +401,18 @@ func presentableTrace(trace string) string {
 	return trace
 }
 
+// effects says which codes mean more for a broadcast than that one message is refused.
+var effects = map[int]desk.Effect{
+	131056: desk.PersonEffect,
+	131049: desk.NotCounted,
+	132015: desk.TemplateEffect, 132016: desk.TemplateEffect,
+	131053: desk.FileEffect,
+	131048: desk.ChannelEffect, 131064: desk.ChannelEffect,
+}
+
+// Effect says what a failure means for a broadcast (see provider.Caster).
+func (*Provider) Effect(f *desk.Failure) desk.Effect { return effects[f.Code] }
+
 // staleTemplate has the codes which mean that a template has changed at the provider
 // since it was fetched.
 var staleTemplate = map[int]bool{132000: true, 132001: true, 132012: true, 132015: true, 132016: true}

@@ -14,19 +14,20 @@ import (
 // time as the others.
 type Parts struct {
 	App
-	Access  Access
-	Clock   Clock
-	Feed    Feed
-	Deliver Deliver
-	Daily   Daily
-	Media   Media
-	Search  Search
-	Imports Imports
+	Access     Access
+	Clock      Clock
+	Feed       Feed
+	Deliver    Deliver
+	Daily      Daily
+	Media      Media
+	Search     Search
+	Imports    Imports
+	Broadcasts Broadcasts
 }
 
 // Of returns the parts of an App.
 func Of(a *app.App) Parts {
-	return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search, a.Imports}
+	return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search, a.Imports, a.Broadcasts}
 }
 
 // An App has the steps of app.App.
@@ -108,6 +109,16 @@ type Imports interface {
 	ImportUploads(ctx context.Context)
 }
 
+// Broadcasts has the steps of package broadcast.
+type Broadcasts interface {
+	// Run sends broadcasts until ctx ends. FollowDeliveries gives their rows the delivery
+	// statuses of messages, until ctx ends. ForgetRows deletes the rows of broadcasts that ended
+	// longer ago than keep.
+	Run(ctx context.Context)
+	FollowDeliveries(ctx context.Context)
+	ForgetRows(ctx context.Context, keep time.Duration) error
+}
+
 // How often each step runs.
 const (
 	lookEvery   = 5 * time.Second
@@ -125,10 +136,16 @@ const (
 	syncPause = 2 * time.Second
 )
 
+// Keep says how long data stays.
+type Keep struct {
+	Events time.Duration // in the feed; 0: for ever
+	Media  time.Duration // the content of files; 0: for ever
+	Rows   time.Duration // of broadcasts that have ended; 0: for ever
+}
+
 // Run runs all schedules until the context ends, and returns when no step is under way;
-// steps are short. keepEvents is how long events stay in the feed. keepMedia is how long the
-// content of files stays; 0: for ever.
-func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log *slog.Logger) {
+// steps are short.
+func Run(ctx context.Context, a Parts, keep Keep, log *slog.Logger) {
 	r := runner{a.App, log}
 	var all sync.WaitGroup
 	all.Go(func() { r.inbound(ctx) })
@@ -155,14 +172,20 @@ func Run(ctx context.Context, a Parts, keepEvents, keepMedia time.Duration, log 
 	all.Go(func() { a.AssignWaiting(ctx) })
 	all.Go(func() { a.Search.Run(ctx) })
 	all.Go(func() { a.Imports.ImportUploads(ctx) })
+	all.Go(func() { a.Broadcasts.Run(ctx) })
+	all.Go(func() { a.Broadcasts.FollowDeliveries(ctx) })
 	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.Media.DropContents, nil) })
 	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.Feed.Look, nil) })
-	if keepEvents > 0 {
-		forget := func(ctx context.Context) error { return a.Feed.Forget(ctx, keepEvents) }
-		all.Go(func() { r.every(ctx, dropEvery(keepEvents), "forget events", forget, nil) })
+	if keep.Events > 0 {
+		forget := func(ctx context.Context) error { return a.Feed.Forget(ctx, keep.Events) }
+		all.Go(func() { r.every(ctx, dropEvery(keep.Events), "forget events", forget, nil) })
 	}
-	if keepMedia > 0 {
-		forget := func(ctx context.Context) error { return a.Media.ForgetOld(ctx, keepMedia) }
+	if keep.Rows > 0 {
+		forget := func(ctx context.Context) error { return a.Broadcasts.ForgetRows(ctx, keep.Rows) }
+		all.Go(func() { r.every(ctx, forgetEvery, "forget rows of broadcasts", forget, nil) })
+	}
+	if keep.Media > 0 {
+		forget := func(ctx context.Context) error { return a.Media.ForgetOld(ctx, keep.Media) }
 		all.Go(func() { r.every(ctx, forgetEvery, "forget media", forget, nil) })
 	}
 	all.Wait()

@@ -58,6 +58,12 @@ func (f *fake) InboundDue() (list []desk.ID, next time.Duration) {
 func (f *fake) InboundNoted() <-chan struct{}   { return f.noted }
 func (f *fake) TemplatesNoted() <-chan struct{} { return f.stale }
 
+type fakeBroadcasts struct{ fakeSearch }
+
+func (fakeBroadcasts) FollowDeliveries(ctx context.Context) { <-ctx.Done() }
+
+func (fakeBroadcasts) ForgetRows(context.Context, time.Duration) error { return nil }
+
 type fakeSearch struct{}
 
 func (fakeSearch) Run(ctx context.Context) { <-ctx.Done() }
@@ -72,7 +78,7 @@ func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
 // parts are the parts of a fake.
 func (f *fake) parts() work.Parts {
-	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}, Search: fakeSearch{}, Imports: fakeImports{}}
+	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}, Search: fakeSearch{}, Imports: fakeImports{}, Broadcasts: fakeBroadcasts{}}
 }
 
 type fakeAccess struct{ *fake }
@@ -148,7 +154,7 @@ func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
 	began := time.Now()
-	work.Run(ctx, f.parts(), time.Hour, time.Hour, log)
+	work.Run(ctx, f.parts(), work.Keep{Events: time.Hour, Media: time.Hour, Rows: time.Hour}, log)
 	return time.Since(began) - d
 }
 

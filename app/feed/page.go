@@ -17,6 +17,8 @@ type Page struct {
 	Snippets  map[string]*desk.Snippet // by shortcut
 	Merges    map[desk.ID]*desk.Merge
 
+	Broadcasts map[desk.ID]*desk.Broadcast
+
 	types []desk.EventType // the types that the reader gets
 }
 
@@ -46,6 +48,10 @@ func (p *Page) DataBytes(e *desk.FeedEvent) int {
 		if m := p.Merges[e.Subject]; m != nil {
 			return m.ListBytes()
 		}
+	case "broadcast":
+		if b := p.Broadcasts[e.Subject]; b != nil {
+			return b.ListBytes()
+		}
 	}
 	return p.EventPage.DataBytes(e)
 }
@@ -62,9 +68,34 @@ func (a *Service) complete(ctx context.Context, read *store.EventPage) (*Page, e
 	if err := a.addMerges(ctx, page); err != nil {
 		return nil, err
 	}
+	if err := a.addBroadcasts(ctx, page); err != nil {
+		return nil, err
+	}
 	page.Trim(page.DataBytes) // now that the sizes of the records are known
 	a.identify(read)
 	return page, a.addWebhooks(ctx, page)
+}
+
+// addBroadcasts adds the broadcasts that a page's events are about.
+func (a *Service) addBroadcasts(ctx context.Context, page *Page) error {
+	for i := range page.Events {
+		e := &page.Events[i]
+		if e.Type.Kind() != "broadcast" {
+			continue
+		}
+		if page.Broadcasts == nil {
+			page.Broadcasts = map[desk.ID]*desk.Broadcast{}
+		}
+		if _, known := page.Broadcasts[e.Subject]; known {
+			continue
+		}
+		b, err := a.Store.Broadcast(ctx, page.Settings.ID, e.Subject)
+		if err != nil {
+			return err
+		}
+		page.Broadcasts[e.Subject] = b
+	}
+	return nil
 }
 
 // identify gives the events of a page their ids.

@@ -143,7 +143,7 @@ func (c *attemptListCmd) Run(ctx context.Context, s *session) error {
 		}
 		var records []attemptRecord
 		for cursor, more := "", true; more && c.Limit.page(len(records)) > 0; more = cursor != "" {
-			attempts, next, err := a.Attempts(ctx, p, phase, cursor, c.Limit.page(len(records)))
+			attempts, next, err := a.Attempts(ctx, p, app.AttemptFilter{Phase: phase}, cursor, c.Limit.page(len(records)))
 			if err != nil {
 				return err
 			}

@@ -218,7 +218,7 @@ func holdDemoTalks(ctx context.Context, in installation, p desk.Principal, chann
 	if err != nil {
 		return err
 	}
-	attempts, _, err := in.app.Attempts(ctx, operator, "", "", 1000)
+	attempts, _, err := in.app.Attempts(ctx, operator, app.AttemptFilter{}, "", 1000)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@
 //	events.go      parley events tail
 //	media.go       parley media list, retry
 //	mcp.go         parley mcp: an assistant's tools, over standard input and output
+//	broadcast.go   parley broadcast list, show, pause, cancel, release
 //	import.go      parley import contacts, opt-outs
 //	export.go      parley export
 //	erase.go       parley erase
@@ -80,6 +81,7 @@ type cli struct {
 	Media     mediaCmd     `cmd:"" help:"Media: the files that were sent and received."`
 	Events    eventsCmd    `cmd:"" help:"Events: what has changed in a workspace."`
 	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Let an assistant use parley, over standard input and output."`
+	Broadcast broadcastCmd `cmd:"" help:"Broadcasts: one template to many people."`
 	Import    importCmd    `cmd:"" help:"Import contacts or opt-outs from a file."`
 	Export    exportCmd    `cmd:"" help:"Write contacts, opt-outs or conversations to a file."`
 	Erase     eraseCmd     `cmd:"" help:"Delete contacts again that a restore has brought back."`

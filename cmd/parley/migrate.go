@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"parley/app/broadcast"
 	"parley/config"
 	"parley/desk"
 	"parley/store/postgres"
@@ -181,6 +182,10 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 			return nil
 		})
 	})
+	if err == nil {
+		// Nobody knows on this side what the other one has sent since.
+		err = broadcast.StopAll(ctx, to, time.Now())
+	}
 	return tables, fingerprint, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"parley/api"
 	"parley/config"
 	"parley/console"
+	"parley/desk"
 	"parley/logs"
 	"parley/mcp"
 	"parley/web"
@@ -54,6 +55,7 @@ type serveCmd struct {
 	DrainWait      time.Duration `help:"How long to go on serving after the signal to stop, while /readyz answers 503; by default ${default}." placeholder:"TIME" default:"0s"`
 	RateLimit      int           `help:"How many requests a second each key may make; by default ${default}, which means no limit." placeholder:"N" default:"0"`
 	MaxMedia       int64         `help:"The greatest size of a file in bytes; by default ${default}." name:"max-media" placeholder:"BYTES" default:"${maxMedia}"`
+	KeepRows       age           `help:"How long the rows of a broadcast are kept after its end, at least 30d; its counts stay; by default ${default}." name:"keep-rows" placeholder:"TIME" default:"90d"`
 	KeepMedia      age           `help:"How long the content of files is kept, such as 365d; 0 keeps it for ever; by default ${default}." name:"keep-media" placeholder:"TIME" default:"0"`
 	EventRetention time.Duration `help:"How long events stay in the feed; 0 keeps them for ever; by default ${default}." placeholder:"TIME" default:"${keepEvents}"`
 	LogLevel       string        `help:"The lowest level that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
@@ -240,7 +242,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	}
 	group.Go(func() error { return in.store.Run(background) })
 	group.Go(func() error {
-		work.Run(background, work.Of(in.app), c.EventRetention, time.Duration(c.KeepMedia), log)
+		work.Run(background, work.Of(in.app), work.Keep{Events: c.EventRetention, Media: time.Duration(c.KeepMedia), Rows: max(time.Duration(c.KeepRows), desk.LeastKeepRows)}, log)
 		in.app.Close()
 		return nil
 	})

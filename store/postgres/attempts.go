@@ -14,13 +14,13 @@ import (
 )
 
 const attemptColumns = `a.id, a.key, a.hash, a.actor_kind, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
-	a.external_id, a.response, a.refusal, a.notes, a.erased,
+	a.external_id, a.response, a.refusal, a.notes, a.erased, a.broadcast_id,
 	CASE WHEN a.settled_at > 0 THEN ` + thisHour + ` - a.settled_hour ELSE 0 END`
 
 func readAttempt(row pgx.Row) (*desk.Attempt, error) {
 	var a desk.Attempt
 	err := row.Scan(into(&a.ID), &a.Key, (*hash)(&a.Hash), (*string)(&a.Actor.Kind), into(&a.Actor.ID), (*string)(&a.Phase), (*int64)(&a.CreatedAt), (*int64)(&a.Lease),
-		(*int64)(&a.SettledAt), document{&a.Plan}, &a.ExternalID, &a.Response, document{&a.Refusal}, document{&a.Notes}, &a.Erased, &a.Age)
+		(*int64)(&a.SettledAt), document{&a.Plan}, &a.ExternalID, &a.Response, document{&a.Refusal}, document{&a.Notes}, &a.Erased, into(&a.Broadcast), &a.Age)
 	return &a, err
 }
 
@@ -33,8 +33,9 @@ const (
 	untouchedQuery    = `SELECT 1 FROM attempts a WHERE a.workspace_id = $1 AND a.id = $2 AND a.phase = 'dispatching' AND NOT a.erased`
 	attemptOfKeyQuery = `SELECT ` + attemptColumns + ` FROM send_keys k
 	JOIN attempts a ON a.workspace_id = k.workspace_id AND a.id = k.attempt_id WHERE k.workspace_id = $1 AND k.key = $2`
-	attemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id < $2 ORDER BY a.id DESC LIMIT $3`
-	inDoubtQuery  = `SELECT ` + attemptColumns + ` FROM attempts a
+	attemptsQuery          = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.id < $2 ORDER BY a.id DESC LIMIT $3`
+	broadcastAttemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a WHERE a.workspace_id = $1 AND a.broadcast_id = $2 AND a.id < $3 ORDER BY a.broadcast_id DESC, a.id DESC LIMIT $4`
+	inDoubtQuery           = `SELECT ` + attemptColumns + ` FROM attempts a
 	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('in_doubt', $2) AND a.phase >= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`  // only the index has this order
 	oldestInDoubtQuery = `SELECT a.id, a.created_at FROM attempts a
 	WHERE ` + unsettled + ` AND (a.phase, a.id) > ('in_doubt', $2) AND a.phase <= 'in_doubt' AND a.workspace_id = $1 ORDER BY a.phase, a.id LIMIT $3`
@@ -117,6 +118,27 @@ func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, befo
 	return found, next, err
 }
 
+// BroadcastAttempts returns a page of the attempts of a broadcast.
+func (s *Store) BroadcastAttempts(ctx context.Context, ws, broadcast desk.ID, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
+	if before == nil {
+		before = &lastID
+	}
+	err = s.read(ctx, func(p *pipe) error {
+		page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
+		p.each(func(row pgx.Row) error {
+			a, err := readAttempt(row)
+			if err == nil {
+				page.Add(a)
+			}
+			return err
+		}, broadcastAttemptsQuery, uuid(ws), uuid(broadcast), uuid(*before), limit+1)
+		err := p.send("attempts of a broadcast")
+		found, next = page.List, page.Next
+		return err
+	})
+	return found, next, err
+}
+
 // inPhase searches for attempts in a phase, and returns the id before which the search
 // continues.
 func inPhase(p *pipe, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (ids []uuid, next *desk.ID, err error) {
@@ -182,8 +204,8 @@ func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, lim
 
 // A stored response never changes.
 const putAttemptQuery = `INSERT INTO attempts (workspace_id, id, key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
-	external_id, response, refusal, notes, erased, contact_id, number, media_id, settled_hour)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+	external_id, response, refusal, notes, erased, contact_id, number, media_id, settled_hour, broadcast_id)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 	ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 	phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 	plan = excluded.plan, external_id = excluded.external_id, response = coalesce(attempts.response, excluded.response),
@@ -197,7 +219,7 @@ func putAttempt(t *tx, a *desk.Attempt) error {
 	}
 	t.put(putAttemptQuery, uuid(t.ws), uuid(a.ID), a.Key, slices.Clone(a.Hash[:]), string(a.Actor.Kind), uuid(a.Actor.ID), string(a.Phase), int64(a.CreatedAt), int64(a.Lease),
 		int64(a.SettledAt), asJSON(a.Plan), a.ExternalID, a.Response, asJSON(a.Refusal), asJSON(a.Notes), a.Erased,
-		uuid(a.Plan.Contact), a.Plan.Canonical(), orNull(a.Holds()), hour)
+		uuid(a.Plan.Contact), a.Plan.Canonical(), orNull(a.Holds()), hour, orNull(a.Broadcast))
 	return t.fail
 }
 

@@ -521,6 +521,9 @@ func flushBook(t *tx, book *desk.Book) error {
 	if deleted == nil {
 		return t.fail
 	}
+	if err := eraseRows(t, deleted); err != nil {
+		return err
+	}
 	return eraseAttempts(t, deleted)
 }
 

@@ -21,7 +21,7 @@ var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
 
 const (
 	conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at, ` + talkColumns
-	talkColumns         = `last_direction, unread, read_ts, read_id, waiting_since, answered_id, heard_id`
+	talkColumns         = `last_direction, unread, read_ts, read_id, waiting_since, answered_id, heard_id, dormant`
 )
 
 func readConversation(row pgx.Row) (*desk.Conversation, error) {
@@ -29,7 +29,7 @@ func readConversation(row pgx.Row) (*desk.Conversation, error) {
 	t := &v.Talk
 	err := row.Scan(into(&v.ID), into(&v.ChannelID), into(&v.ContactID), (*string)(&v.Status), into(&v.AssignedMember),
 		(*string)(&v.AssignedVia), &v.Preview, (*int64)(&v.LastMessageAt), (*int64)(&v.CreatedAt),
-		(*string)(&t.LastDirection), &t.Unread, (*int64)(&t.Read.TS), into(&t.Read.ID), (*int64)(&t.WaitingSince), into(&t.Answered), into(&t.Heard))
+		(*string)(&t.LastDirection), &t.Unread, (*int64)(&t.Read.TS), into(&t.Read.ID), (*int64)(&t.WaitingSince), into(&t.Answered), into(&t.Heard), &v.Dormant)
 	return &v, err
 }
 
@@ -39,6 +39,8 @@ const (
 	WHERE workspace_id = $1 AND channel_id = $2 AND contact_id = $3 AND status = 'open'`
 	newestConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
 	WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3 ORDER BY created_at DESC, id DESC LIMIT 1`
+	dormantConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
+	WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3 AND status = 'archived' AND dormant ORDER BY created_at DESC, id DESC LIMIT 1`
 )
 
 // Conversation returns a conversation, or nil.
@@ -286,14 +288,14 @@ func (s *Store) Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (l
 
 const (
 	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) VALUES
-	($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)` + replaceConversation
+	($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)` + replaceConversation
 	putConversationsQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `) SELECT w.id, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[],
-	$5::text[], $6::uuid[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::uuid[], $15::bigint[], $16::uuid[], $17::uuid[]) u` + inWorkspace + replaceConversation
+	$5::text[], $6::uuid[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::uuid[], $15::bigint[], $16::uuid[], $17::uuid[], $18::boolean[]) u` + inWorkspace + replaceConversation
 	replaceConversation = ` ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
 	status = excluded.status, assigned_member_id = excluded.assigned_member_id, assigned_via = excluded.assigned_via,
 	preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at,
 	last_direction = excluded.last_direction, unread = excluded.unread, read_ts = excluded.read_ts, read_id = excluded.read_id,
-	waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id`
+	waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id, dormant = excluded.dormant`
 )
 
 // putConversations inserts or replaces conversations, many in one statement. It is an
@@ -303,7 +305,7 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 		v := list[0]
 		p.put(putConversationQuery, uuid(ws), uuid(v.ID), uuid(v.ChannelID), uuid(v.ContactID), string(v.Status), orNull(v.AssignedMember),
 			string(v.AssignedVia), v.Preview, int64(v.LastMessageAt), int64(v.CreatedAt), string(v.Talk.LastDirection), v.Talk.Unread,
-			int64(v.Talk.Read.TS), orNull(v.Talk.Read.ID), int64(v.Talk.WaitingSince), orNull(v.Talk.Answered), orNull(v.Talk.Heard))
+			int64(v.Talk.Read.TS), orNull(v.Talk.Read.ID), int64(v.Talk.WaitingSince), orNull(v.Talk.Answered), orNull(v.Talk.Heard), v.Dormant)
 	}
 	if len(list) < 2 {
 		return
@@ -312,6 +314,7 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 	var members, read, answered, heard pgtype.FlatArray[pgtype.UUID]
 	var statuses, vias, previews, directions []string
 	var last, created, unread, readTS, waiting []int64
+	var dormant []bool
 	for _, v := range list {
 		ids, channels, contacts = append(ids, uuid(v.ID)), append(channels, uuid(v.ChannelID)), append(contacts, uuid(v.ContactID))
 		members, statuses = append(members, orNull(v.AssignedMember)), append(statuses, string(v.Status))
@@ -321,8 +324,9 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 		directions, unread, waiting = append(directions, string(t.LastDirection)), append(unread, int64(t.Unread)), append(waiting, int64(t.WaitingSince))
 		readTS, read = append(readTS, int64(t.Read.TS)), append(read, orNull(t.Read.ID))
 		answered, heard = append(answered, orNull(t.Answered)), append(heard, orNull(t.Heard))
+		dormant = append(dormant, v.Dormant)
 	}
-	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created, directions, unread, readTS, read, waiting, answered, heard)
+	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created, directions, unread, readTS, read, waiting, answered, heard, dormant)
 }
 
 // contactOfMessage selects the contact of the message's conversation, in the workspace $1.
@@ -466,7 +470,7 @@ const (
 	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) IN
 	(SELECT ts, id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) <= ($3, $4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT $5) RETURNING 1`
 	waitQuery = `SELECT id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'outbound' AND delivery <> 'failed'
-	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%') ORDER BY id DESC LIMIT 1`
+	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%' AND author NOT LIKE '{"type":"broadcast"%') ORDER BY id DESC LIMIT 1`
 	heardQuery   = `SELECT coalesce(min(ts), 0) FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'inbound' AND kind <> 'reaction' AND id > $3`
 	windowQuery  = `SELECT channel_id, contact_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies FROM windows WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3`
 	windowsQuery = `SELECT w.channel_id, w.contact_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies FROM unnest($2::uuid[], $3::uuid[]) u (contact, channel)

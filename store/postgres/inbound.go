@@ -11,7 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const optOutQuery = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
+const (
+	optOutQuery   = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
+	optedOutQuery = `SELECT number_hash, since FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[]) AND since > 0`
+)
 
 func readOptOut(row pgx.Row) (*store.OptOut, error) {
 	var o store.OptOut
@@ -33,7 +36,7 @@ func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.Number
 			err := row.Scan(&hash, (*int64)(&since))
 			found[store.NumberHash(hash)] = since
 			return struct{}{}, err
-		}, `SELECT number_hash, since FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[]) AND since > 0`, uuid(ws), hashes)
+		}, optedOutQuery, uuid(ws), hashes)
 		return err
 	})
 	return found, err

@@ -57,6 +57,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00036_uploads.sql":       "e6bdab626a6322a77da3796783a8306f8feaeecc99221daa27ff9d6417da6712",
 		"00037_erasures.sql":      "d9bc66511d6f269f8495be31c54d32b95253a15bab70e0bc783986ac23d96a36",
 		"00038_merges.sql":        "25630cab97b32934668e0629394cfda1cc6a56cdf6d63e968c59bd28bf992605",
+		"00039_broadcasts.sql":    "07449a8caa20ae56b532ab1c3899fc5c12fa3dcedac91ec030c4b8172944b4cd",
 	})
 }
 

@@ -226,6 +226,10 @@ func (t *tx) NewestConversation(channel, contact desk.ID) (*desk.Conversation, e
 	return one(t.pipe, "newest conversation", readConversation, newestConversationQuery+forUpdate, uuid(t.ws), uuid(contact), uuid(channel))
 }
 
+func (t *tx) DormantConversation(channel, contact desk.ID) (*desk.Conversation, error) {
+	return one(t.pipe, "dormant conversation", readConversation, dormantConversationQuery+forUpdate, uuid(t.ws), uuid(contact), uuid(channel))
+}
+
 func (t *tx) NewestInbound(conversation desk.ID, upTo desk.MessagePlace) (*desk.Message, error) {
 	return one(t.pipe, "newest inbound message", func(row pgx.Row) (*desk.Message, error) { return readMessage(row) },
 		newestInboundQuery, uuid(t.ws), uuid(conversation), int64(upTo.TS), uuid(upTo.ID))

@@ -10,7 +10,7 @@ import (
 )
 
 const attemptColumns = `a.id, a.key, a.hash, a.actor_kind, a.actor_id, a.phase, a.created_at, a.lease_until, a.settled_at, a.plan,
-	a.external_id, r.response, a.refusal, a.notes, a.erased,
+	a.external_id, r.response, a.refusal, a.notes, a.erased, a.broadcast_id,
 	CASE WHEN a.settled_at > 0 THEN ` + thisHour + ` - a.settled_hour ELSE 0 END`
 
 // answered is the join that must follow the table attempts in a query that selects
@@ -26,7 +26,7 @@ func readAttempt(s *stmt) *desk.Attempt {
 	a.ExternalID, a.Response = s.readText(), s.readBlob()
 	s.readJSON(&a.Refusal)
 	s.readJSON(&a.Notes)
-	a.Erased, a.Age = s.readInt() != 0, s.readInt()
+	a.Erased, a.Broadcast, a.Age = s.readInt() != 0, s.readID(), s.readInt()
 	return a
 }
 
@@ -48,6 +48,8 @@ const (
 	WHERE a.phase = 'in_doubt' AND a.workspace_id = ? AND a.id > ? ORDER BY a.id LIMIT +?`
 	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
 	WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
+	broadcastAttemptsQuery = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_broadcast` + answered + `
+	WHERE a.workspace_id = ? AND a.broadcast_id = ? AND a.id < ? ORDER BY a.id DESC LIMIT +?`
 	phasesQuery = `SELECT id, phase FROM attempts WHERE workspace_id = ? AND id < ? ORDER BY id DESC LIMIT +?`
 	// All attempts that are being sent are looked at (see migration 27).
 	dispatchingTo = `SELECT ` + attemptColumns + ` FROM attempts a INDEXED BY attempts_unsettled` + answered + `
@@ -122,6 +124,22 @@ func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, befo
 	return found, next, err
 }
 
+// BroadcastAttempts returns a page of the attempts of a broadcast.
+func (s *Store) BroadcastAttempts(ctx context.Context, ws, broadcast desk.ID, before *desk.ID, limit int) (found []*desk.Attempt, next *desk.ID, err error) {
+	if before == nil {
+		before = &lastID
+	}
+	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
+		page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
+		rows := c.stmt(broadcastAttemptsQuery).id(ws).id(broadcast).id(*before).int(int64(limit) + 1)
+		for rows.next() && page.Add(readAttempt(&rows)) {
+		}
+		found, next = page.List, page.Next
+		return failed("attempts of a broadcast", rows.done())
+	})
+	return found, next, err
+}
+
 // inPhase searches for attempts in a phase, and returns the id before which the search
 // continues.
 func inPhase(c conn, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (ids []desk.ID, next *desk.ID, err error) {
@@ -191,15 +209,15 @@ func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, hours int64, limit
 
 func putAttempt(c conn, ws desk.ID, a *desk.Attempt) error {
 	err := c.stmt(`INSERT INTO attempts (key, hash, actor_kind, actor_id, phase, created_at, lease_until, settled_at, plan,
-		external_id, refusal, notes, erased, contact_id, number, workspace_id, id, media_id, settled_hour)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, iif(?8 > 0, ` + thisHour + `, 0))
+		external_id, refusal, notes, erased, contact_id, number, workspace_id, id, media_id, broadcast_id, settled_hour)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, iif(?8 > 0, ` + thisHour + `, 0))
 		ON CONFLICT (workspace_id, id) DO UPDATE SET key = excluded.key, hash = excluded.hash, actor_kind = excluded.actor_kind, actor_id = excluded.actor_id,
 		phase = excluded.phase, created_at = excluded.created_at, lease_until = excluded.lease_until, settled_at = excluded.settled_at,
 		plan = excluded.plan, external_id = excluded.external_id, refusal = excluded.refusal,
 		notes = excluded.notes, erased = excluded.erased, contact_id = excluded.contact_id, number = excluded.number, media_id = excluded.media_id,
 		settled_hour = iif(attempts.settled_at > 0 AND excluded.settled_at > 0, attempts.settled_hour, excluded.settled_hour)`).
 		text(a.Key).bytes(a.Hash[:]).text(string(a.Actor.Kind)).id(a.Actor.ID).text(string(a.Phase)).time(a.CreatedAt).time(desk.Time(a.Lease)).time(a.SettledAt).json(a.Plan).
-		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).idOrNull(a.Holds()).run()
+		text(a.ExternalID).json(a.Refusal).json(a.Notes).int(flag(a.Erased)).id(a.Plan.Contact).text(a.Plan.Canonical()).id(ws).id(a.ID).idOrNull(a.Holds()).idOrNull(a.Broadcast).run()
 	if err == nil && a.Response != nil { // a stored response never changes
 		err = c.stmt(`INSERT INTO send_answers (workspace_id, attempt_id, response) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`).
 			id(ws).id(a.ID).bytes(a.Response).run()

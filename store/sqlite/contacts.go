@@ -338,6 +338,9 @@ func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event
 		if err := eraseAttempts(c, ws, deleted); err != nil {
 			return err
 		}
+		if err := eraseRows(c, ws, deleted); err != nil {
+			return err
+		}
 	}
 	return flushEvents(c, ws, events)
 }

@@ -17,7 +17,7 @@ const endOfTime = desk.Time(math.MaxInt64)
 var lastID = desk.ID(bytes.Repeat([]byte{0xff}, len(desk.ID{})))
 
 const conversationColumns = `id, channel_id, contact_id, status, assigned_member_id, assigned_via, preview, last_message_at, created_at,
-	last_direction, unread, read_ts, read_id, waiting_since, answered_id, heard_id`
+	last_direction, unread, read_ts, read_id, waiting_since, answered_id, heard_id, dormant`
 
 func readConversation(s *stmt) *desk.Conversation {
 	return &desk.Conversation{
@@ -28,6 +28,7 @@ func readConversation(s *stmt) *desk.Conversation {
 			LastDirection: desk.Direction(s.readText()), Unread: int(s.readInt()), Read: desk.MessagePlace{TS: s.readTime(), ID: s.readID()},
 			WaitingSince: s.readTime(), Answered: s.readID(), Heard: s.readID(),
 		},
+		Dormant: s.readInt() != 0,
 	}
 }
 
@@ -37,6 +38,8 @@ const (
 	WHERE workspace_id = ? AND channel_id = ? AND contact_id = ? AND status = 'open'`
 	newestConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations` + byContact + `
 	WHERE workspace_id = ? AND contact_id = ? AND channel_id = ? ORDER BY created_at DESC, id DESC LIMIT 1`
+	dormantConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations` + byContact + `
+	WHERE workspace_id = ? AND contact_id = ? AND channel_id = ? AND status = 'archived' AND dormant = 1 ORDER BY created_at DESC, id DESC LIMIT 1`
 )
 
 // Conversation returns a conversation, or nil.
@@ -309,12 +312,12 @@ func (s *Store) Workloads(ctx context.Context, ws desk.ID, members []desk.ID) (l
 
 const (
 	putConversationQuery = `INSERT INTO conversations (workspace_id, ` + conversationColumns + `)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET channel_id = excluded.channel_id, contact_id = excluded.contact_id,
 		status = excluded.status, assigned_member_id = excluded.assigned_member_id, assigned_via = excluded.assigned_via,
 		preview = excluded.preview, last_message_at = excluded.last_message_at, created_at = excluded.created_at,
 		last_direction = excluded.last_direction, unread = excluded.unread, read_ts = excluded.read_ts, read_id = excluded.read_id,
-		waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id`
+		waiting_since = excluded.waiting_since, answered_id = excluded.answered_id, heard_id = excluded.heard_id, dormant = excluded.dormant`
 )
 
 // Groups of columns of a conversation that change together. Only putConversationQuery
@@ -350,10 +353,10 @@ var setColumns = func() (queries [2 * talkColumns]string) {
 // value stays the same. So a statement with few columns writes half as many pages.
 func putConversation(c conn, ws desk.ID, was, v *desk.Conversation) error {
 	t := &v.Talk
-	if was == nil || was.ChannelID != v.ChannelID || was.ContactID != v.ContactID || was.Status != v.Status || was.CreatedAt != v.CreatedAt {
+	if was == nil || was.ChannelID != v.ChannelID || was.ContactID != v.ContactID || was.Status != v.Status || was.CreatedAt != v.CreatedAt || was.Dormant != v.Dormant {
 		return failed("store conversation", c.stmt(putConversationQuery).id(ws).id(v.ID).id(v.ChannelID).id(v.ContactID).text(string(v.Status)).
 			idOrNull(v.AssignedMember).text(string(v.AssignedVia)).text(v.Preview).time(v.LastMessageAt).time(v.CreatedAt).
-			text(string(t.LastDirection)).int(int64(t.Unread)).time(t.Read.TS).idOrNull(t.Read.ID).time(t.WaitingSince).idOrNull(t.Answered).idOrNull(t.Heard).run())
+			text(string(t.LastDirection)).int(int64(t.Unread)).time(t.Read.TS).idOrNull(t.Read.ID).time(t.WaitingSince).idOrNull(t.Answered).idOrNull(t.Heard).int(flag(v.Dormant)).run())
 	}
 	old, which := &was.Talk, 0
 	if was.LastMessageAt != v.LastMessageAt || was.Preview != v.Preview || old.LastDirection != t.LastDirection {
@@ -524,7 +527,7 @@ const (
 	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) IN
 	(SELECT ts, id FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND (ts, id) <= (?3, ?4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT +?5) RETURNING 1`
 	waitQuery = `SELECT max(id) FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND direction = 'outbound' AND delivery <> 'failed'
-	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%')`
+	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%' AND author NOT LIKE '{"type":"broadcast"%')`
 	heardQuery     = `SELECT coalesce(min(ts), 0) FROM messages WHERE workspace_id = ?1 AND conversation_id = ?2 AND direction = 'inbound' AND kind <> 'reaction' AND id > ?3`
 	windowQuery    = `SELECT opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies FROM windows WHERE workspace_id = ? AND contact_id = ? AND channel_id = ?`
 	putWindowQuery = `REPLACE INTO windows (workspace_id, contact_id, channel_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

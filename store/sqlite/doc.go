@@ -31,6 +31,7 @@
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	uploads.go        files that are imported in the console, and their rejected rows
+//	broadcasts.go     broadcasts and their rows
 //	search.go         the terms by which contacts are found
 //	history.go        the history of contacts
 //	access.go         sessions, sign-in links, passwords

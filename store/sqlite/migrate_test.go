@@ -51,6 +51,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00034_uploads.sql":       "eaff1bc28259694a36204cc874b39cedb8565a56bd1ad4c8608ede6e5d6c0eb9",
 		"00035_erasures.sql":      "086af75cbd49d73922c3b5e1e2c14b2b34165a221211ac5f82b3be322b7a1201",
 		"00036_merges.sql":        "823d2e45fc9bb6da8c6fd0f227c0c3198a87d4864aa0d2447d23a3308bb8126a",
+		"00037_broadcasts.sql":    "25b433a345beb937aa427a73de8feb773cbee3541cd9accfcccdcd5589e0654d",
 	})
 }
 

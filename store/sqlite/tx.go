@@ -105,6 +105,10 @@ func (t *tx) NewestConversation(channel, contact desk.ID) (*desk.Conversation, e
 	return one("newest conversation", t.c.stmt(newestConversationQuery).id(t.ws).id(contact).id(channel), t.readConversation)
 }
 
+func (t *tx) DormantConversation(channel, contact desk.ID) (*desk.Conversation, error) {
+	return one("dormant conversation", t.c.stmt(dormantConversationQuery).id(t.ws).id(contact).id(channel), t.readConversation)
+}
+
 func (t *tx) NewestInbound(conversation desk.ID, upTo desk.MessagePlace) (*desk.Message, error) {
 	return one("newest inbound message", t.c.stmt(newestInboundQuery).id(t.ws).id(conversation).time(upTo.TS).id(upTo.ID), readMessage)
 }

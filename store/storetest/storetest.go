@@ -29,6 +29,7 @@
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found, and their history
 //	uploads.go        files that are imported in the console
+//	broadcasts.go     broadcasts and their rows
 //	media.go          files: records, content, jobs, erasure
 //	daily.go          counts of messages by day
 //	deliveries.go     deliveries of events to webhooks, leases that are extended
@@ -137,6 +138,11 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"exports/erasures":                    erasures,
 		"examine/what_doctor_asks":            examine,
 		"media/contents":                      contents,
+		"broadcasts/records":                  broadcastRecords,
+		"broadcasts/rows":                     broadcastRows,
+		"broadcasts/claims":                   broadcastClaims,
+		"broadcasts/erasure":                  broadcastErasure,
+		"broadcasts/place":                    broadcastPlace,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
 		"search/behind":                       searchBehind,

@@ -4,6 +4,7 @@
 //	stored.go    settings in memory, and the kinds of rows in the directory
 //	feed.go      pages of the feed of events, and where a new webhook begins
 //	attempts.go  pages of attempts
+//	broadcasts.go counts of broadcasts, pages of rows
 //	policy.go    reply policies as JSON
 //	due.go       which inbound items are due
 //	files.go     content of files in a directory

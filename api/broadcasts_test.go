@@ -1,0 +1,91 @@
+package api_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// idOf returns the id of the record in an answer.
+func idOf(t testing.TB, body []byte) string {
+	t.Helper()
+	var v struct{ Data struct{ ID string } }
+	if err := json.Unmarshal(body, &v); err != nil || v.Data.ID == "" {
+		t.Fatalf("no id in %s: %v", body, err)
+	}
+	return v.Data.ID
+}
+
+// TestBroadcasts: a draft, its rows, what a start checks and in which order, a run, and what is
+// left of it.
+func TestBroadcasts(t *testing.T) {
+	s := newDesk(t)
+	const draft = `{"name":"Spring","template":{"name":"thanks","language":"en_US"}`
+	for body, at := range map[string]string{
+		`{}`: "/name", `{"name":"x"}`: "/template", draft + `,"variables":{"1":{}}}`: "/variables/1", draft + `,"variables":{"1":{"value":"a","from":"row"}}}`: "/variables/1",
+		draft + `,"consent":{}}`: "/consent", draft + `,"consent":{"confirmed":false}}`: "/consent", draft + `,"pace":{"people":0,"minutes":1}}`: "/pace/people", draft + `,"pace":{"people":1,"minutes":1441}}`: "/pace/minutes",
+		draft + `,"max_failed_percent":0}`: "/max_failed_percent", draft + `,"audience":{"rows":false}}`: "/audience", draft + `,"send_at":"tomorrow"}`: "/send_at", draft + `,"at_most":5}`: "/at_most",
+		draft + `,"send_at":"2999-01-01T00:00:00Z"}`: "/send_at", draft + `,"hours":{}}`: "/hours/time_zone",
+	} {
+		if got := string(s.want(400, "POST /v1/broadcasts", body)); !strings.Contains(got, at) {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+	id := idOf(t, s.want(201, "POST /v1/broadcasts", draft+`}`))
+	route := "/v1/broadcasts/" + id
+	start := func(status int, kind string) {
+		t.Helper()
+		for _, path := range []string{"/start", "/check"} {
+			if got := string(s.want(status, "POST "+route+path, `{}`)); !strings.Contains(got, `"`+kind+`"`) {
+				t.Errorf("%s: %s, want %s", path, got, kind)
+			}
+		}
+	}
+	start(422, "opt_in_required")
+	s.want(200, "PATCH "+route, `{"consent":{"confirmed":true},"template":{"name":"nothing","language":"en_US"},"variables":{"nonsense":{"value":"x"}}}`)
+	start(404, "not_found")
+	s.want(200, "PATCH "+route, `{"template":{"name":"thanks","language":"en_US"}}`)
+	start(422, "invalid_variables")
+	s.want(200, "PATCH "+route, `{"variables":null}`)
+	start(422, "broadcast_empty")
+
+	rows := string(s.want(200, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+1 202 555 0142"}},{"to":{"phone":"1"}},{"to":{"external_id":"nobody"}},{"to":{}},{"to":{"phone":"+12025550142"}},{"rubbish":1}]}`))
+	if !strings.Contains(rows, `{"summary":{"total":6,"added":1,"replaced":0,"unchanged":1,"errors":4}`) || !strings.Contains(rows, "/rows/1/to/phone") || !strings.Contains(rows, `"not_found"`) {
+		t.Errorf("rows: %s", rows)
+	}
+	s.want(400, "POST "+route+"/rows", `{"rows":[]}`)
+	s.want(204, "DELETE "+route+"/rows", "")
+	start(422, "broadcast_empty")
+}
+
+// TestBroadcasts_run: a broadcast through the sandbox, by the API alone.
+func TestBroadcasts_run(t *testing.T) {
+	s := newDesk(t)
+	id := idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"},"consent":{"confirmed":true}}`))
+	route := "/v1/broadcasts/" + id
+	s.want(200, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550142"}}]}`)
+	s.want(200, "POST "+route+"/start", `{}`)
+	s.want(200, "POST "+route+"/start", `{}`)
+	s.want(409, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550143"}}]}`)
+	s.want(409, "PATCH "+route, `{"consent":null}`)
+	s.want(200, "PATCH "+route, `{"pace":{"people":5,"minutes":1}}`)
+	s.want(409, "POST "+route+"/unschedule", `{}`)
+	s.want(409, "DELETE "+route, "")
+	s.want(200, "POST "+route+"/pause", `{}`)
+	got := string(s.want(200, "POST "+route+"/pause", `{}`))
+	if !strings.Contains(got, `"state":"paused","reason":"asked"`) || !strings.Contains(got, `"counts":{"rows":1,"pending":1,`) {
+		t.Errorf("paused: %s", got)
+	}
+	s.want(200, "POST "+route+"/resume", `{}`)
+	s.want(200, "POST "+route+"/cancel", `{}`)
+	got = string(s.want(200, "GET "+route+"/rows?status=cancelled", ""))
+	if !strings.Contains(got, `"to":"+12025550142","status":"cancelled"`) {
+		t.Errorf("rows: %s", got)
+	}
+	s.want(200, "POST "+route+"/release", `{"sent":true}`)
+	s.want(204, "DELETE "+route, "")
+	s.want(404, "GET "+route, "")
+	if got := string(s.want(200, "GET /v1/broadcasts?state=cancelled", "")); got != `{"data":[]}` {
+		t.Errorf("after the deletion: %s", got)
+	}
+}

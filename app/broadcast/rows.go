@@ -1,0 +1,339 @@
+package broadcast
+
+import (
+	"context"
+	"strings"
+
+	"parley/app/cursors"
+	"parley/desk"
+	"parley/store"
+)
+
+// An AddedRow is what became of a row that was sent.
+type AddedRow struct {
+	Status string // added, replaced or unchanged; "": see Err
+	ID     desk.ID
+	Err    error
+}
+
+// Add adds rows to a draft. A row replaces, in its place, the row of the same contact, or else
+// of the same number.
+func (a *Service) Add(ctx context.Context, p desk.Principal, id desk.ID, rows []desk.RowInput) (results []AddedRow, err error) {
+	for _, needs := range []desk.Permission{desk.BroadcastsWrite, desk.ContactsRead} {
+		if err := p.Allow(needs); err != nil {
+			return nil, err
+		}
+	}
+	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
+		for _, needs := range []desk.Permission{desk.BroadcastsWrite, desk.ContactsRead} {
+			if err := p.Still(tx.Settings(), needs, a.Now()); err != nil {
+				return err
+			}
+		}
+		use, err := tx.BroadcastUse()
+		if err != nil {
+			return err
+		}
+		b, err := tx.Broadcast(id)
+		switch {
+		case err != nil:
+			return err
+		case b == nil || b.State == desk.BroadcastDeleted:
+			return desk.NoBroadcast()
+		case b.State != desk.BroadcastDraft:
+			return b.InState()
+		}
+		results = make([]AddedRow, len(rows))
+		before := b.Rows
+		if err := a.add(tx, b, rows, results); err != nil {
+			return err
+		}
+		added := b.Rows - before
+		if b.Rows > desk.MaxBroadcastRows {
+			return desk.Invalidf("a broadcast has at most %d rows", desk.MaxBroadcastRows)
+		}
+		if use.Rows+added > desk.MaxAllBroadcastRows {
+			return desk.Invalidf("the broadcasts of a workspace have at most %d rows together: delete old ones", desk.MaxAllBroadcastRows)
+		}
+		if added == 0 {
+			return nil
+		}
+		return tx.PutBroadcast(b)
+	})
+	return results, err
+}
+
+// addStep is how many rows' contacts are looked up at a time: they may be large.
+const addStep = 200
+
+// add stores rows, and notes the results.
+func (a *Service) add(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow) error {
+	for from := 0; from < len(rows); from += addStep {
+		to := min(from+addStep, len(rows))
+		if err := a.addSome(tx, b, rows[from:to], results[from:to]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow) error {
+	var named desk.Lookup
+	for i := range rows {
+		if r := &rows[i]; r.Err == nil && r.Contact != nil {
+			named.IDs = append(named.IDs, *r.Contact)
+		} else if r.Err == nil {
+			named.Identities = append(named.Identities, r.Find)
+		}
+	}
+	book, err := tx.Book(named)
+	if err != nil {
+		return err
+	}
+	now := a.Now()
+	list := make([]*desk.BroadcastRow, len(rows))
+	var contacts []desk.ID
+	var numbers []string
+	for i := range rows {
+		if list[i], results[i].Err = newRow(book, &rows[i], now); list[i] == nil {
+			continue
+		}
+		if r := list[i]; !r.Contact.IsZero() {
+			contacts = append(contacts, r.Contact)
+		}
+		if list[i].Number != "" {
+			numbers = append(numbers, list[i].Number)
+		}
+	}
+	stored, err := tx.SameRows(b.ID, contacts, numbers)
+	if err != nil {
+		return err
+	}
+	byContact, byNumber := map[desk.ID]*desk.BroadcastRow{}, map[string]*desk.BroadcastRow{}
+	note := func(r *desk.BroadcastRow) {
+		if !r.Contact.IsZero() {
+			byContact[r.Contact] = r
+		}
+		if r.Number != "" {
+			byNumber[r.Number] = r
+		}
+	}
+	for _, r := range stored {
+		note(r)
+	}
+	changes := map[desk.ID]store.RowChange{}
+	for i, r := range list {
+		if r == nil {
+			continue
+		}
+		same := byContact[r.Contact]
+		if same == nil && r.Number != "" {
+			same = byNumber[r.Number]
+		}
+		switch {
+		case same == nil:
+			r.ID, r.Broadcast, results[i].Status = a.NewID(), b.ID, "added"
+			b.Rows++
+			changes[r.ID] = store.RowChange{Row: r}
+		case same.SameInput(r):
+			results[i] = AddedRow{Status: "unchanged", ID: same.ID}
+			continue
+		default:
+			results[i].Status = "replaced"
+			r.ID, r.Broadcast = same.ID, b.ID
+			change, again := changes[r.ID]
+			if !again {
+				change = store.Change(same)
+			}
+			change.Row = r
+			changes[r.ID] = change
+		}
+		results[i].ID = r.ID
+		note(r)
+	}
+	put := make([]store.RowChange, 0, len(changes))
+	for _, change := range changes {
+		put = append(put, change)
+	}
+	return tx.PutRows(b.ID, put)
+}
+
+// newRow returns a row as it is stored, without its id, or why it is refused.
+func newRow(book *desk.Book, in *desk.RowInput, now desk.Time) (*desk.BroadcastRow, error) {
+	if in.Err != nil {
+		return nil, in.Err
+	}
+	r := &desk.BroadcastRow{Status: desk.RowPending, At: now, Data: desk.RowData{Values: in.Values, Person: in.Person}}
+	var c *desk.Contact
+	switch {
+	case in.Contact != nil:
+		c = book.Contact(*in.Contact)
+	case in.Find.Kind == desk.KindPhone:
+		c = book.Oldest(in.Find)
+		r.Data.Phone, r.To, r.Number = in.Find.Value, in.Find.Value, desk.CanonicalNumber(in.Find.Value)
+	default:
+		c = book.Oldest(in.Find)
+	}
+	if c == nil && r.Data.Phone == "" {
+		return nil, desk.NoContact()
+	}
+	if c != nil {
+		r.Contact = c.ID
+	}
+	return r, nil
+}
+
+// Clear deletes all rows of a draft.
+func (a *Service) Clear(ctx context.Context, p desk.Principal, id desk.ID) error {
+	if err := p.Allow(desk.BroadcastsWrite); err != nil {
+		return err
+	}
+	for {
+		n := 0
+		err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
+			if err := p.Still(tx.Settings(), desk.BroadcastsWrite, a.Now()); err != nil {
+				return err
+			}
+			b, err := tx.Broadcast(id)
+			switch {
+			case err != nil:
+				return err
+			case b == nil || b.State == desk.BroadcastDeleted:
+				return desk.NoBroadcast()
+			case b.State != desk.BroadcastDraft:
+				return b.InState()
+			}
+			if n, err = tx.DropRows(id, true, desk.BroadcastSkips); err != nil || n == 0 {
+				return err
+			}
+			b.Rows -= int64(n)
+			return tx.PutBroadcast(b)
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// Rows returns a page of the rows of a broadcast, in order, and the cursor of the next page,
+// "" if there is none. A page may be short, or even empty, although there is a next one.
+func (a *Service) Rows(ctx context.Context, p desk.Principal, id desk.ID, f desk.RowFilter, cursor string, limit int) ([]desk.BroadcastRow, string, error) {
+	for _, needs := range []desk.Permission{desk.BroadcastsRead, desk.ContactsRead} {
+		if err := p.Allow(needs); err != nil {
+			return nil, "", err
+		}
+	}
+	b, err := a.Get(ctx, p, id)
+	if err != nil {
+		return nil, "", err
+	}
+	list := cursors.List{Workspace: p.Workspace(), Name: "rows", Filter: strings.Join([]string{id.String(), string(f.Status), string(f.Reason)}, " ")}
+	if f.Contact != nil {
+		list.Filter += " " + f.Contact.String()
+	}
+	var after desk.ID
+	if cursor != "" {
+		place, err := a.Cursors.Open(list, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = desk.ID(place)
+	}
+	asked := f
+	if b.State == desk.BroadcastCancelled && (f.Status == desk.RowCancelled || f.Status == desk.RowPending) {
+		asked.Status = "" // pending ones are shown as cancelled
+	}
+	found, next, err := a.Store.BroadcastRows(ctx, p.Workspace(), id, asked, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	rows := make([]desk.BroadcastRow, 0, len(found))
+	for _, r := range found {
+		if seen := r.As(b); f.Passes(&seen) {
+			rows = append(rows, seen)
+		}
+	}
+	if next == nil {
+		return rows, "", nil
+	}
+	return rows, a.Cursors.Seal(list, next[:]), nil
+}
+
+// A Checked is what would become of people now.
+type Checked struct {
+	LookedAt int
+	Sendable int
+	Skips    map[desk.RowReason]int
+	Samples  []Sample
+}
+
+// A Sample is a message that would be sent.
+type Sample struct {
+	Contact desk.ID
+	Text    string
+}
+
+// The limits of a check.
+const (
+	checked = 1000
+	samples = 5
+)
+
+// Check judges the next people of a broadcast as at their turn, and sends nothing. It refuses
+// what a start refuses. It returns the cursor of the people after them, "" if there are none.
+func (a *Service) Check(ctx context.Context, p desk.Principal, id desk.ID, cursor string) (c Checked, next string, err error) {
+	for _, needs := range []desk.Permission{desk.BroadcastsRead, desk.ContactsRead} {
+		if err := p.Allow(needs); err != nil {
+			return c, "", err
+		}
+	}
+	b, err := a.Get(ctx, p, id)
+	if err != nil {
+		return c, "", err
+	}
+	list, after := cursors.List{Workspace: p.Workspace(), Name: "check", Filter: id.String()}, desk.ID{}
+	if cursor != "" {
+		place, err := a.Cursors.Open(list, cursor)
+		if err != nil {
+			return c, "", err
+		}
+		after = desk.ID(place)
+	}
+	r, err := a.prepare(ctx, p.Settings, b)
+	if err != nil {
+		return c, "", err
+	}
+	b.Channel, b.Category = r.channel.ID, r.template.Category
+	c.Skips = map[desk.RowReason]int{}
+	for c.LookedAt < checked {
+		limit := min(lookStep, checked-c.LookedAt)
+		rows, err := a.Store.PendingRows(ctx, p.Workspace(), id, false, after, limit)
+		if err != nil {
+			return c, "", err
+		}
+		looks, err := a.look(storeReader{a.Store, ctx, p.Workspace()}, p.Settings, b, r.template, rows, a.Now())
+		if err != nil {
+			return c, "", err
+		}
+		for _, l := range looks {
+			c.LookedAt++
+			if l.Verdict.Reason != "" {
+				c.Skips[l.Verdict.Reason]++
+				continue
+			}
+			c.Sendable++
+			if len(c.Samples) < samples {
+				sample := Sample{Text: r.template.Text(l.Verdict.Values)}
+				if l.Contact != nil {
+					sample.Contact = l.Contact.ID
+				}
+				c.Samples = append(c.Samples, sample)
+			}
+		}
+		if len(rows) < limit {
+			return c, "", nil
+		}
+		after = rows[len(rows)-1].ID
+	}
+	return c, a.Cursors.Seal(list, after[:]), nil
+}

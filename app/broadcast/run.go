@@ -1,0 +1,664 @@
+package broadcast
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// outcomesEvery is how often the newest outcomes of a broadcast are looked at, noteEvery how
+	// often it is noted that it is driven, and restoreEvery how often rows that were left behind
+	// are looked for.
+	outcomesEvery = time.Second
+	noteEvery     = time.Minute
+	restoreEvery  = 5 * time.Second
+
+	// turn is how many rows of a broadcast are begun before the next broadcast has its turn.
+	turn = 16
+
+	// share is how much of a number's places its broadcasts take together. longestShare is how
+	// long the other broadcasts of the workspace wait for such a place.
+	share        = 0.75
+	longestShare = 100 * time.Millisecond
+)
+
+// step does something for a broadcast, and returns how long there is nothing more to do.
+func (a *Service) step(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast, r *runner) (time.Duration, error) {
+	switch b.State {
+	case desk.BroadcastScheduled:
+		return 0, a.begins(ctx, d, s, b)
+	case desk.BroadcastRunning:
+		return a.run(ctx, d, s, b, r)
+	}
+	return 0, a.tidy(ctx, d, b)
+}
+
+// begins starts a scheduled broadcast.
+func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast) error {
+	why, r := desk.BroadcastReason(""), ready{}
+	if a.Now()-b.SendAt > desk.Time(desk.BroadcastStopped.Milliseconds()) {
+		why = desk.PausedStopped
+	} else if s.StillMay(b.StartedBy, desk.BroadcastsSend, a.Now()) != nil {
+		why = desk.PausedStarter
+	} else {
+		var err error
+		if r, err = a.prepare(ctx, s, b); err != nil {
+			if desk.AsError(err).Type == desk.Internal || desk.IsType(err, desk.Unavailable) {
+				return err
+			}
+			why = refusedStart(err)
+		}
+	}
+	return a.update(ctx, d, b.ID, desk.BroadcastScheduled, func(tx store.Tx, b *desk.Broadcast) {
+		if why != "" {
+			b.Pause(why)
+			return
+		}
+		b.Category, b.Shape = r.template.Category, r.template.BroadcastShape()
+		b.Begin(b.StartedBy, max(a.Now(), b.SendAt))
+		b.DrivenAt = tx.Now()
+	})
+}
+
+// refusedStart is the reason of a broadcast whose start at its time was refused.
+func refusedStart(err error) desk.BroadcastReason {
+	e := desk.AsError(err)
+	switch e.Type {
+	case desk.ChannelNotUsable:
+		return desk.PausedChannel
+	case desk.TemplateNotSendable, desk.InvalidVariables:
+		return desk.PausedTemplate
+	case desk.MediaUnavailable, desk.MediaNotSendable:
+		return desk.PausedFile
+	case desk.NotFound:
+		if _, ofTemplate := e.Details.(desk.Languages); ofTemplate {
+			return desk.PausedTemplate
+		}
+		return desk.PausedChannel
+	}
+	return desk.PausedAsked
+}
+
+// update changes a broadcast that is in a state, and that this process drives, and stores its
+// event.
+func (a *Service) update(ctx context.Context, d *drive, id desk.ID, in desk.BroadcastState, do func(tx store.Tx, b *desk.Broadcast)) error {
+	var was, now desk.Broadcast
+	err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
+		_, ours, err := tx.Leased(desk.BroadcastTask, a.holder)
+		if err != nil || !ours {
+			return err
+		}
+		b, err := tx.Broadcast(id)
+		if err != nil || b == nil || b.State != in {
+			return err
+		}
+		before := *b
+		do(tx, b)
+		was, now = before, *b
+		if b.Changes(&before) == nil {
+			if b.DrivenAt == before.DrivenAt && b.Untidy == before.Untidy {
+				return nil
+			}
+			return tx.PutBroadcast(b)
+		}
+		return put(tx, &before, b, desk.Actor{Kind: desk.BySystem}, a.Now())
+	})
+	if err == nil && now.State == desk.BroadcastPaused && was.State != now.State {
+		a.Log.WarnContext(ctx, "a broadcast was paused", "workspace_id", d.ws, "broadcast_id", id, "reason", string(now.Reason))
+	}
+	return err
+}
+
+// pause pauses a broadcast that runs.
+func (a *Service) pause(ctx context.Context, d *drive, b *desk.Broadcast, why desk.BroadcastReason) error {
+	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.Pause(why) })
+}
+
+// waits notes what a broadcast waits for; "": for nothing.
+func (a *Service) waits(ctx context.Context, d *drive, b *desk.Broadcast, why desk.BroadcastReason, until desk.Time) error {
+	if b.Reason == why && b.ResumesAt == until {
+		return nil
+	}
+	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.Reason, b.ResumesAt = why, until })
+}
+
+// run gives a running broadcast a turn.
+func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast, r *runner) (time.Duration, error) {
+	now := a.Now()
+	if stopped, err := a.noteDriven(ctx, d, b, r); stopped || err != nil {
+		return 0, err
+	}
+	late := b.StopAt > 0 && now >= b.StopAt
+	if why, err := a.mustPause(ctx, d, s, b, r); err != nil {
+		return 0, err
+	} else if why != "" {
+		return 0, a.pause(ctx, d, b, why)
+	}
+	channel := s.Channel(b.Channel)
+	var t *desk.Template
+	if !late {
+		var halt *halted
+		err := a.still(s, b)
+		if errors.As(err, &halt) {
+			return 0, a.pause(ctx, d, b, halt.why)
+		}
+		t, err = a.template(ctx, d.ws, channel, b)
+		switch {
+		case desk.IsType(err, desk.NotFound), desk.IsType(err, desk.TemplateNotSendable), err == nil && t.BroadcastShape() != b.Shape:
+			return 0, a.pause(ctx, d, b, desk.PausedTemplate)
+		case err != nil:
+			return 0, err
+		}
+		if wait, err := a.mustWait(ctx, d, b, r, now); wait > 0 || err != nil {
+			return wait, err
+		}
+	}
+	if err := a.fill(ctx, d, s, b, t, r); err != nil {
+		return 0, err
+	}
+	if r.empty() {
+		return a.finish(ctx, d, b, r)
+	}
+	if late {
+		return 0, nil // the next rows are late, too
+	}
+	return a.launch(ctx, d, channel, b, t, r), nil
+}
+
+// noteDriven notes from time to time that the broadcast is driven. If nobody did so for too
+// long, it pauses the broadcast.
+func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r *runner) (stopped bool, err error) {
+	if time.Since(r.noted) < noteEvery {
+		return false, nil
+	}
+	now, _, err := a.Store.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
+	if r.noted.IsZero() {
+		if r.probing = b.Reason == desk.WaitsForProvider; r.probing && b.ResumesAt > a.Now() {
+			r.until = time.Now().Add(time.Duration(b.ResumesAt-a.Now()) * time.Millisecond)
+		}
+		if now-b.DrivenAt > desk.Time(desk.BroadcastStopped.Milliseconds()) {
+			return true, a.pause(ctx, d, b, desk.PausedStopped)
+		}
+	}
+	r.noted = time.Now()
+	return false, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.DrivenAt = now })
+}
+
+// mustPause looks at what the provider answered, and at the newest outcomes.
+func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast, r *runner) (desk.BroadcastReason, error) {
+	r.mu.Lock()
+	why, halt, look := r.pause, r.halt, time.Since(r.looked) > outcomesEvery
+	r.pause, r.halt = "", nil
+	if halt != nil {
+		r.drop()
+	}
+	r.mu.Unlock()
+	if why != "" || !look {
+		return why, nil
+	}
+	r.looked = time.Now()
+	rows, err := a.Store.NewestClaims(ctx, d.ws, b.ID, b.ResumedAt, desk.FailureWindow+desk.BroadcastFlights)
+	if err != nil {
+		return "", err
+	}
+	bad, outcomes := 0, 0
+	channel := s.Channel(b.Channel)
+	for _, row := range rows {
+		effect := desk.NoEffect
+		if row.Failure != nil && channel != nil {
+			effect = a.Machine.EffectOf(channel, row.Failure)
+		}
+		if row.Status == desk.RowFailed || row.Status == desk.RowRefused {
+			if why := pausedBy(effect); why != "" {
+				return why, nil
+			}
+		}
+		if isBad, counts := row.Outcome(effect); counts && outcomes < desk.FailureWindow {
+			outcomes++
+			if isBad {
+				bad++
+			}
+		}
+	}
+	if b.TooManyFailed(bad, outcomes) {
+		return desk.PausedFailures, nil
+	}
+	return "", nil
+}
+
+// pausedBy is the reason for which a failure pauses a broadcast; "": it does not.
+func pausedBy(effect desk.Effect) desk.BroadcastReason {
+	switch effect {
+	case desk.TemplateEffect:
+		return desk.PausedTemplate
+	case desk.FileEffect:
+		return desk.PausedFile
+	case desk.ChannelEffect:
+		return desk.PausedChannel
+	}
+	return ""
+}
+
+// mustWait returns how long a broadcast has to wait, and notes why.
+func (a *Service) mustWait(ctx context.Context, d *drive, b *desk.Broadcast, r *runner, now desk.Time) (time.Duration, error) {
+	if !b.Hours.Open(now) {
+		until, _ := b.Hours.Until(now)
+		return lookEvery, a.waits(ctx, d, b, desk.WaitsForHours, until)
+	}
+	r.mu.Lock()
+	until, left := r.until, time.Until(r.until)
+	r.mu.Unlock()
+	if left > 0 {
+		return min(left, lookEvery), a.waits(ctx, d, b, desk.WaitsForProvider, desk.TimeOf(until))
+	}
+	if b.Pace != nil {
+		if err := a.loadClaims(ctx, d, b, r, now); err != nil {
+			return 0, err
+		}
+		r.mu.Lock()
+		room, at := r.room(b.Pace, now)
+		r.mu.Unlock()
+		if room == 0 {
+			return lookEvery, a.waits(ctx, d, b, desk.WaitsForPace, at)
+		}
+	}
+	if b.Reason == desk.WaitsForProvider && r.probes() {
+		return 0, nil // until one is taken
+	}
+	return 0, a.waits(ctx, d, b, "", 0)
+}
+
+func (r *runner) probes() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.probing
+}
+
+// loadClaims reads the claims of earlier drivers that the pace counts.
+func (a *Service) loadClaims(ctx context.Context, d *drive, b *desk.Broadcast, r *runner, now desk.Time) error {
+	if r.loaded {
+		return nil
+	}
+	times, err := a.Store.ClaimTimes(ctx, d.ws, b.ID, now-desk.Time(b.Pace.Minutes)*60_000, b.Pace.People)
+	if err != nil {
+		return err
+	}
+	slices.Sort(times)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.claims, r.loaded = nil, true
+	for _, at := range times {
+		r.claimed(at, 1)
+	}
+	return nil
+}
+
+// fill judges the next rows if there are none to send. Those that are skipped are stored.
+func (a *Service) fill(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast, t *desk.Template, r *runner) error {
+	for round := 0; round < desk.BroadcastSkips/lookStep && len(r.buffer) == 0; round++ {
+		rows, err := a.Store.PendingRows(ctx, d.ws, b.ID, true, desk.ID{}, lookStep)
+		if err != nil {
+			return err
+		}
+		fresh, err := a.Store.PendingRows(ctx, d.ws, b.ID, false, r.after, lookStep)
+		if err != nil {
+			return err
+		}
+		if len(fresh) > 0 {
+			r.after = fresh[len(fresh)-1].ID
+		} else if !r.after.IsZero() {
+			r.after = desk.ID{} // from the first again: some may be pending again
+			if fresh, err = a.Store.PendingRows(ctx, d.ws, b.ID, false, r.after, lookStep); err != nil {
+				return err
+			}
+			if len(fresh) > 0 {
+				r.after = fresh[len(fresh)-1].ID
+			}
+		}
+		r.mu.Lock()
+		rows = slices.DeleteFunc(append(rows, fresh...), func(row *desk.BroadcastRow) bool { return r.busy[row.ID] })
+		r.mu.Unlock()
+		if len(rows) == 0 {
+			return nil
+		}
+		looks, err := a.look(storeReader{a.Store, ctx, d.ws}, s, b, t, rows, a.Now())
+		if err != nil {
+			return err
+		}
+		if err := a.skip(ctx, d, b, looks); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		for _, l := range looks {
+			if l.Verdict.Reason == "" {
+				r.busy[l.Row.ID] = true
+				r.buffer = append(r.buffer, l)
+			}
+		}
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// skip stores that rows are skipped.
+func (a *Service) skip(ctx context.Context, d *drive, b *desk.Broadcast, looks []look) error {
+	looks = slices.DeleteFunc(slices.Clone(looks), func(l look) bool { return l.Verdict.Reason == "" })
+	if len(looks) == 0 {
+		return nil
+	}
+	n := 0
+	err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
+		n = 0
+		if err := a.maySkip(tx, b.ID); err != nil {
+			return err
+		}
+		var changes []store.RowChange
+		for _, l := range looks {
+			now, err := tx.BroadcastRow(b.ID, l.Row.ID)
+			if err != nil {
+				return err
+			}
+			if now == nil || now.Status != desk.RowPending || now.Contact != l.Row.Contact || now.Data.Phone != l.Row.Data.Phone {
+				continue
+			}
+			changes = append(changes, store.Change(now))
+			now.Skip(l.Verdict.Reason, l.Verdict.Failure, a.Now())
+		}
+		n = len(changes)
+		return tx.PutRows(b.ID, changes)
+	})
+	var halt *halted
+	switch {
+	case err == nil:
+		a.count(desk.RowSkipped, n)
+	case errors.As(err, &halt) && halt.why == otherHolder:
+		d.cancel()
+		return nil
+	case errors.As(err, &halt):
+		return nil // the next round finds that it does not run any more
+	}
+	return err
+}
+
+// drop forgets the rows that were judged.
+func (r *runner) drop() {
+	for _, l := range r.buffer {
+		delete(r.busy, l.Row.ID)
+	}
+	r.buffer, r.after = nil, desk.ID{}
+}
+
+func (r *runner) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.buffer) == 0 && r.flights == 0
+}
+
+// launch begins to send rows, as far as there are places. It returns how long to wait for one.
+func (a *Service) launch(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, t *desk.Template, r *runner) time.Duration {
+	for range turn {
+		r.mu.Lock()
+		switch {
+		case len(r.buffer) == 0 && r.flights > 0:
+			r.mu.Unlock()
+			return lookEvery // a flight that ends wakes the drive
+		case len(r.buffer) == 0 || r.halt != nil || r.pause != "" || time.Now().Before(r.until):
+			r.mu.Unlock()
+			return 0
+		case r.probing && r.flights > 0:
+			r.mu.Unlock()
+			return lookEvery
+		}
+		if b.Pace != nil {
+			if room, _ := r.room(b.Pace, a.Now()); room == 0 {
+				r.mu.Unlock()
+				return 0
+			}
+		}
+		r.mu.Unlock()
+		if !a.enter(d) {
+			return lookEvery
+		}
+		if wait := a.placeOf(ctx, d, channel); wait > 0 {
+			a.leave(d)
+			return wait
+		}
+		r.mu.Lock()
+		l := r.buffer[0]
+		r.buffer = r.buffer[1:]
+		r.flights++
+		r.claimed(a.Now(), 1)
+		r.mu.Unlock()
+		d.flying.Go(func() {
+			a.fly(ctx, d, channel, b, t, r, l)
+			a.leave(d)
+		})
+	}
+	return 0
+}
+
+// placeOf waits for a place in the share of a channel's places. If that takes long, it takes
+// none, and returns how long it takes.
+func (a *Service) placeOf(ctx context.Context, d *drive, c *desk.Channel) time.Duration {
+	perSecond := a.Machine.PerSecond(c)
+	if perSecond == 0 {
+		return 0
+	}
+	limit := rate.Limit(perSecond * share)
+	l := d.limits[c.ID]
+	if l == nil {
+		l = rate.NewLimiter(limit, 1)
+		d.limits[c.ID] = l
+	} else if l.Limit() != limit {
+		l.SetLimit(limit)
+	}
+	place := l.Reserve()
+	wait := place.Delay()
+	if wait > longestShare {
+		place.Cancel()
+		return wait
+	}
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+	return 0
+}
+
+// enter takes a place for a message, of the workspace and of this process.
+func (a *Service) enter(d *drive) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.flights == desk.BroadcastFlights {
+		return false
+	}
+	select {
+	case a.places <- struct{}{}:
+		d.flights++
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *Service) leave(d *drive) {
+	d.mu.Lock()
+	d.flights--
+	d.mu.Unlock()
+	<-a.places
+	select {
+	case d.woken <- struct{}{}:
+	default:
+	}
+}
+
+// fly sends to one person, and notes what that means for the broadcast.
+func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, t *desk.Template, r *runner, l look) {
+	claimed, err := a.send(ctx, d, channel, b, t, l)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.busy, l.Row.ID)
+	r.flights--
+	if !claimed {
+		r.claimed(a.Now(), -1)
+	}
+	var halt *halted
+	e := desk.AsError(err)
+	switch {
+	case err == nil:
+		r.taken()
+	case errors.Is(err, ErrNotClaimed), ctx.Err() != nil && !claimed:
+	case errors.As(err, &halt):
+		r.halt = halt
+		if halt.why == otherHolder {
+			d.cancel()
+		}
+		if halt.why == desk.PausedStarter || halt.why == desk.PausedChannel {
+			r.pause = halt.why
+		}
+	case e.Type == desk.SendOutcomeUnknown:
+	case !claimed && e.Type == desk.ChannelNotUsable:
+		r.pause = desk.PausedChannel
+	case !claimed && (e.Type == desk.MediaUnavailable || e.Type == desk.MediaNotSendable || e.Type == desk.ProviderRejected || e.Type == desk.NotFound):
+		r.pause = desk.PausedFile
+	case !claimed: // the database is away, or the number has no place
+		r.until = time.Now().Add(time.Duration(max(1, e.RetryAfter)) * time.Second)
+	default:
+		effect := desk.NoEffect
+		if f, ok := e.Details.(desk.Failure); ok {
+			effect = a.Machine.EffectOf(channel, &f)
+		}
+		if why := pausedBy(effect); why != "" {
+			r.pause = why
+		} else if effect != desk.PersonEffect && (&desk.Refusal{Type: e.Type}).ForNow() {
+			r.refused(e.RetryAfter, time.Now())
+			a.count(desk.RowPending, 1)
+			return
+		}
+		a.count(desk.RowRefused, 1)
+		return
+	}
+	if err == nil {
+		a.count(desk.RowSent, 1)
+	} else if e.Type == desk.SendOutcomeUnknown {
+		a.count(desk.RowInDoubt, 1)
+	}
+}
+
+// send waits for places, claims a row and sends its message.
+func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, t *desk.Template, l look) (claimed bool, err error) {
+	wait, ok, err := a.Machine.PacePerson(ctx, d.ws, channel, l.Verdict.Number)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		return false, a.hold(ctx, d, b, l.Row, wait)
+	}
+	if wait, ok, err = a.Machine.PaceNumber(ctx, d.ws, channel); err != nil {
+		return false, err
+	}
+	if !ok {
+		e := desk.Errorf(desk.ProviderUnavailable, "the number has no place")
+		e.RetryAfter = int(wait/time.Second) + 1
+		return false, e
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	skipped := false
+	err = a.Machine.Fly(ctx, d.ws, b, t, l.Row.NextKey(), func(tx store.Tx, plan func(Sending) (*desk.Attempt, error)) (bool, error) {
+		var err error
+		claimed, skipped, err = a.claim(tx, b.ID, l.Row, t, plan)
+		return claimed, err
+	})
+	if skipped && errors.Is(err, ErrNotClaimed) {
+		a.count(desk.RowSkipped, 1)
+	}
+	var halt *halted
+	if errors.As(err, &halt) || errors.Is(err, ErrNotClaimed) {
+		claimed = false
+	}
+	return claimed, err
+}
+
+// hold lets a row wait that the provider's limit for one person holds back.
+func (a *Service) hold(ctx context.Context, d *drive, b *desk.Broadcast, row *desk.BroadcastRow, wait time.Duration) error {
+	err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
+		if _, err := a.mayClaim(tx, b.ID); err != nil {
+			return err
+		}
+		now, err := tx.BroadcastRow(b.ID, row.ID)
+		if err != nil || now == nil || now.Status != desk.RowPending || now.Data.Claims != row.Data.Claims {
+			return err
+		}
+		change := store.Change(now)
+		if !now.Hold(int(wait/time.Second)+1, tx.Now()) {
+			now.Status, now.At = desk.RowRefused, a.Now()
+			now.Failure = &desk.Failure{Title: "Held back for this person", Fix: "Send to this person more slowly."}
+		}
+		return tx.PutRows(b.ID, []store.RowChange{change})
+	})
+	if err == nil {
+		err = ErrNotClaimed
+	}
+	return err
+}
+
+// finish ends a broadcast in which nothing is left to send.
+func (a *Service) finish(ctx context.Context, d *drive, b *desk.Broadcast, r *runner) (time.Duration, error) {
+	if time.Since(r.restored) > restoreEvery {
+		r.restored = time.Now()
+		if err := a.restore(ctx, d, b); err != nil {
+			return 0, err
+		}
+	}
+	sending, err := a.Store.ClaimedRows(ctx, d.ws, b.ID, desk.RowSending, desk.ID{}, 1)
+	if err != nil || len(sending) > 0 {
+		return lookEvery, err
+	}
+	if at, err := a.Store.NextRow(ctx, d.ws, b.ID); err != nil || at > 0 {
+		return lookEvery, err
+	}
+	left, err := a.Store.PendingRows(ctx, d.ws, b.ID, false, desk.ID{}, 1)
+	if err != nil || len(left) > 0 {
+		return 0, err
+	}
+	return 0, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.End(desk.BroadcastDone, a.Now()) })
+}
+
+// restore gives rows that a server of an older release has left behind the outcomes of their
+// attempts.
+func (a *Service) restore(ctx context.Context, d *drive, b *desk.Broadcast) error {
+	for after := (desk.ID{}); ; {
+		rows, err := a.Store.ClaimedRows(ctx, d.ws, b.ID, desk.RowSending, after, lookStep)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			after = row.ID
+			at, err := a.Store.Attempt(ctx, d.ws, row.Attempt)
+			if err != nil {
+				return err
+			}
+			if at == nil || at.Phase == desk.Dispatching {
+				continue
+			}
+			if err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error { return a.Follow(tx, at, false) }); err != nil {
+				return err
+			}
+		}
+		if len(rows) < lookStep {
+			return nil
+		}
+	}
+}

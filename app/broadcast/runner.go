@@ -1,0 +1,83 @@
+package broadcast
+
+import (
+	"sync"
+	"time"
+
+	"parley/desk"
+)
+
+// A runner is what a process remembers of a broadcast that runs. It is used by the drive's
+// goroutine and by those of its flights.
+type runner struct {
+	mu       sync.Mutex
+	buffer   []look           // judged, to be sent
+	busy     map[desk.ID]bool // rows that are in the buffer, or are being sent
+	after    desk.ID          // rows up to here were read
+	flights  int
+	halt     *halted              // why nothing may be claimed; nil: go on
+	pause    desk.BroadcastReason // "": do not pause
+	looked   time.Time            // when outcomes were last looked at
+	noted    time.Time            // when it was last noted that the broadcast is driven
+	restored time.Time            // when rows that were left behind were last looked for
+
+	refusals int       // refusals for now in a row, of no single person
+	until    time.Time // nothing is sent before
+	probing  bool      // one at a time, until one is taken
+
+	claims []claims // by second, oldest first; for the pace
+	loaded bool     // claims of earlier drivers are in the list
+}
+
+// claims are how many people were claimed in a second.
+type claims struct {
+	second int64
+	n      int
+}
+
+func newRunner() *runner { return &runner{busy: map[desk.ID]bool{}} }
+
+// claimed notes a claim for the pace. unclaimed takes it back.
+func (r *runner) claimed(at desk.Time, n int) {
+	second := int64(at) / 1000
+	if last := len(r.claims) - 1; last >= 0 && r.claims[last].second >= second {
+		r.claims[last].n += n
+		return
+	}
+	r.claims = append(r.claims, claims{second, n})
+}
+
+// room is how many people may be claimed now. If there is none, it also returns when there
+// will be.
+func (r *runner) room(p *desk.BroadcastPace, now desk.Time) (n int, at desk.Time) {
+	oldest := int64(now)/1000 - 60*int64(p.Minutes)
+	for len(r.claims) > 0 && r.claims[0].second < oldest {
+		r.claims = r.claims[1:]
+	}
+	n = p.People
+	for _, c := range r.claims {
+		n -= c.n
+	}
+	if n > 0 {
+		return n, 0
+	}
+	for _, c := range r.claims { // the first seconds whose claims leave the window
+		if n += c.n; n > 0 {
+			return 0, desk.Time((c.second + 1 + 60*int64(p.Minutes)) * 1000)
+		}
+	}
+	return 0, now + 1000
+}
+
+// refused notes a refusal for now that is not of one person.
+func (r *runner) refused(seconds int, now time.Time) {
+	if now.Before(r.until) {
+		return // another message that was under way was refused, too
+	}
+	r.refusals++
+	r.until = now.Add(desk.BroadcastWait(seconds, r.refusals))
+	r.probing = true
+}
+
+// taken notes that the provider has taken a message.
+func (r *runner) taken() { r.refusals, r.probing = 0, false }

@@ -1,0 +1,186 @@
+package app
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"parley/app/broadcast"
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+// A machine is the send machine as broadcasts use it.
+type machine struct{ a *App }
+
+func (m machine) Usable(c *desk.Channel) error { return m.a.usable(c) }
+
+func (m machine) LibraryOf(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.Library, error) {
+	return m.a.libraries.of(ctx, ws, c)
+}
+
+func (m machine) ChoiceHandles(ws desk.ID, number string, c *desk.Contact) []store.NumberHash {
+	return m.a.choiceHandles(ws, number, c)
+}
+
+func (m machine) NumberHash(ws, broadcast desk.ID, canonical string) store.NumberHash {
+	return store.NumberHash(m.a.derive("broadcast number", ws[:], broadcast[:], []byte(canonical)))
+}
+
+func (m machine) EffectOf(c *desk.Channel, f *desk.Failure) desk.Effect {
+	if caster, ok := m.a.providers[c.Kind].(provider.Caster); ok {
+		return caster.Effect(f)
+	}
+	return desk.NoEffect
+}
+
+func (m machine) PerSecond(c *desk.Channel) float64 {
+	for _, b := range m.a.limits(c, desk.ID{}, "").Buckets {
+		if !b.Person && b.Interval > 0 {
+			return float64(time.Second) / float64(b.Interval)
+		}
+	}
+	return 0
+}
+
+func (m machine) PacePerson(ctx context.Context, ws desk.ID, c *desk.Channel, number string) (time.Duration, bool, error) {
+	return m.a.paceBuckets(ctx, ws, m.a.limits(c, ws, number).Buckets, true)
+}
+
+func (m machine) PaceNumber(ctx context.Context, ws desk.ID, c *desk.Channel) (time.Duration, bool, error) {
+	return m.a.paceBuckets(ctx, ws, m.a.limits(c, ws, "").Buckets, false)
+}
+
+func (m machine) Release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
+	return m.a.Release(ctx, p, id, sent)
+}
+
+// Fly sends a message of a broadcast (see broadcast.Machine).
+func (m machine) Fly(ctx context.Context, ws desk.ID, b *desk.Broadcast, t *desk.Template, key string, claim func(tx store.Tx, plan func(broadcast.Sending) (*desk.Attempt, error)) (bool, error)) error {
+	a := m.a
+	settings, err := a.store.Settings(ctx, ws)
+	if err != nil {
+		return err
+	}
+	file, sent, err := a.fileOf(ctx, settings, b, t)
+	if err != nil {
+		return err
+	}
+	if file != nil { // before the claim; mostly the provider has it already
+		access, err := a.accessToSend(ws, settings.Channel(b.Channel))
+		if err != nil {
+			return err
+		}
+		if err := a.attach(ctx, &outgoing{Dispatch: provider.Dispatch{Access: access, File: sent}}, file); err != nil {
+			return err
+		}
+	}
+	var at *desk.Attempt
+	var d *outgoing
+	claimed := false
+	err = a.store.InTx(ctx, ws, func(tx store.Tx) (err error) {
+		claimed, at, d = false, nil, nil
+		claimed, err = claim(tx, func(s broadcast.Sending) (_ *desk.Attempt, err error) {
+			if at, d, err = a.planRow(tx.Settings(), s, key); err == nil && file != nil {
+				at.Plan.Media, d.File = file.ID, sent
+			}
+			return at, err
+		})
+		if err != nil || !claimed {
+			return err
+		}
+		if err := stillHasFile(tx, &at.Plan); err != nil {
+			return err
+		}
+		d.By = a.clock().Add(a.bounds.FirstByte)
+		at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
+		if err := tx.PutAttempt(at); err != nil {
+			return err
+		}
+		return tx.TakeKey(at.Key, at.ID)
+	})
+	if errors.Is(err, store.ErrCommitLost) && at != nil {
+		if stored, lookErr := a.store.Attempt(ctx, ws, at.ID); lookErr == nil && stored != nil {
+			err = nil
+		} else {
+			// The lost commit may still succeed, and would then be a claim without a send.
+			giveUp := func(ctx context.Context) error { return a.giveUp(ctx, ws, at) }
+			if giveUp(ctx) != nil {
+				a.retry(ws, at, giveUp)
+			}
+			return provider.NotSent().Answer()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if !claimed {
+		return broadcast.ErrNotClaimed
+	}
+	_, err = a.dispatch(context.WithoutCancel(ctx), ws, at, d)
+	return err
+}
+
+// CheckFile refuses a file in the template's title that can't be sent.
+func (m machine) CheckFile(ctx context.Context, s *desk.Settings, b *desk.Broadcast, t *desk.Template) error {
+	_, _, err := m.a.fileOf(ctx, s, b, t)
+	return err
+}
+
+// fileOf returns the file in the title of a broadcast's template; nil if it has none.
+func (a *App) fileOf(ctx context.Context, s *desk.Settings, b *desk.Broadcast, t *desk.Template) (*desk.Media, *provider.SentFile, error) {
+	return a.titleFile(ctx, desk.Principal{Actor: b.StartedBy, Settings: s}, t, t.Supplied(desk.TemplateValues{Object: true, Named: []desk.NamedValue{{Address: desk.MediaAddress, Value: b.TitleFile()}}}), nil)
+}
+
+// planRow returns the attempt of a row, and its message.
+func (a *App) planRow(s *desk.Settings, r broadcast.Sending, key string) (*desk.Attempt, *outgoing, error) {
+	b, now, v := r.Broadcast, a.now(), r.Verdict
+	supplied := r.Template.Supplied(v.Given)
+	channel := s.Channel(b.Channel)
+	access, err := a.accessToSend(s.ID, channel)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := &desk.Attempt{ID: a.newID(), Key: key, Hash: a.BodyHash([]byte(key)), Actor: b.StartedBy, Phase: desk.Dispatching, CreatedAt: now, Broadcast: b.ID, Plan: desk.Plan{
+		Channel: channel.ID, Conversation: a.newID(), Message: a.newID(),
+		Template: r.Template.Name, Language: r.Template.Language, Text: r.Template.Text(v.Values),
+		OptIn: desk.NewOptIn(b.StartedBy, now, desk.ID{}), Number: v.Number, Sender: b.Name, Links: r.Template.Links(supplied),
+	}}
+	at.Plan.OptIn.Attribute = b.Consent.Attribute
+	if r.Contact != nil {
+		at.Plan.Contact, at.Plan.Known = r.Contact.ID, true
+	} else {
+		at.Plan.Contact, at.Plan.Profile = a.newID(), r.Row.Data.Person
+	}
+	return at, &outgoing{Dispatch: provider.Dispatch{
+		Access: access, Attempt: at.ID, Number: v.Number, Template: r.Template, Components: r.Template.Components(v.Values, supplied),
+	}}, nil
+}
+
+// limits returns the provider's limits for messages of a channel to a number.
+func (a *App) limits(c *desk.Channel, ws desk.ID, number string) provider.Limits {
+	return a.providers[c.Kind].Limits(c, func() string {
+		hash := a.handleHash(ws, number)
+		return hex.EncodeToString(hash[:16])
+	})
+}
+
+// paceBuckets waits for a place in the buckets of one person, or in the others.
+func (a *App) paceBuckets(ctx context.Context, ws desk.ID, all []desk.Bucket, ofPerson bool) (time.Duration, bool, error) {
+	var buckets []desk.Bucket
+	for _, b := range all {
+		if b.Person == ofPerson {
+			buckets = append(buckets, b)
+		}
+	}
+	if buckets == nil {
+		return 0, true, nil
+	}
+	wait, ok, err := a.store.Pace(ctx, ws, buckets, longestPace)
+	if err == nil && ok && wait > 0 {
+		<-time.After(wait) // at most longestPace
+	}
+	return wait, ok, err
+}

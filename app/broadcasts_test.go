@@ -1,0 +1,486 @@
+package app_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/app/broadcast"
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+var (
+	broadcastRows  = flag.Int("broadcast-rows", 300, "how many people TestBroadcast_once and TestBroadcast_counts send to. Long run: -broadcast-rows 20000")
+	broadcastStops = flag.Int("broadcast-stops", 5, "how often TestBroadcast_pause pauses. Long run: -broadcast-stops 200")
+)
+
+// draft makes a broadcast of the greeting to numbers.
+func (w *world) draft(numbers ...string) *desk.Broadcast {
+	w.t.Helper()
+	in := &desk.BroadcastInput{
+		Name:     text("Spring"),
+		Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "hello", Language: "en"}},
+		Consent:  desk.Field[desk.Consent]{Set: true, Value: desk.Consent{Confirmed: true}},
+	}
+	b, err := w.Broadcasts.Create(w.t.Context(), w.caller(), in)
+	must(w.t, err)
+	w.addRows(b.ID, numbers...)
+	return b
+}
+
+func (w *world) addRows(id desk.ID, numbers ...string) {
+	w.t.Helper()
+	for part := range slices.Chunk(numbers, 1000) {
+		var rows []desk.RowInput
+		for _, number := range part {
+			rows = append(rows, desk.RowInput{Find: phoneOf(number)})
+		}
+		results, err := w.Broadcasts.Add(w.t.Context(), w.caller(), id, rows)
+		must(w.t, err)
+		for _, r := range results {
+			must(w.t, r.Err)
+		}
+	}
+}
+
+func numbersFrom(first, n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprintf("90532%07d", first+i))
+	}
+	return list
+}
+
+func (w *world) broadcastNow(id desk.ID) *desk.Broadcast {
+	w.t.Helper()
+	b, err := w.Broadcasts.Get(context.Background(), w.operator(), id)
+	must(w.t, err)
+	return b
+}
+
+func (w *world) until(id desk.ID, what string, ok func(*desk.Broadcast) bool) *desk.Broadcast {
+	w.t.Helper()
+	var b *desk.Broadcast
+	waitFor(w.t, what, func() bool { b = w.broadcastNow(id); return ok(b) })
+	return b
+}
+
+func in(state desk.BroadcastState) func(*desk.Broadcast) bool {
+	return func(b *desk.Broadcast) bool { return b.State == state }
+}
+
+func (w *world) startBroadcast(id desk.ID) {
+	w.t.Helper()
+	_, err := w.Broadcasts.Start(w.t.Context(), w.caller(), id)
+	must(w.t, err)
+	w.run()
+}
+
+func (w *world) rowsOf(id desk.ID) (list []desk.BroadcastRow) {
+	w.t.Helper()
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, next, err := w.Broadcasts.Rows(context.Background(), w.operator(), id, desk.RowFilter{}, cursor, desk.MaxLimit)
+		must(w.t, err)
+		list, cursor = append(list, page...), next
+	}
+	return list
+}
+
+// recounted compares the counts of a broadcast with its rows.
+func (w *world) recounted(b *desk.Broadcast) {
+	w.t.Helper()
+	byStatus := map[desk.RowStatus]int64{}
+	for _, r := range w.rowsOf(b.ID) {
+		byStatus[r.Status]++
+	}
+	counts := maps.Clone(w.broadcastNow(b.ID).Counts.As(b.State).ByStatus)
+	maps.DeleteFunc(counts, func(_ desk.RowStatus, n int64) bool { return n == 0 })
+	if !maps.Equal(byStatus, counts) {
+		w.t.Errorf("the counts are %v, and the rows %v", counts, byStatus)
+	}
+}
+
+// TestBroadcast_once: everybody gets the message once, while answers are lost and messages are
+// refused for now, on two nodes, and the counts are those of the rows.
+func TestBroadcast_once(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, app.Bounds{Broadcast: 2 * time.Second})
+	var mu sync.Mutex
+	seen, lost, n := map[string]int{}, map[string]bool{}, 0
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		mu.Lock()
+		n++
+		turn := n
+		if turn%100 == 7 {
+			mu.Unlock()
+			return refusesForNow(2)(ctx, d)
+		}
+		seen[d.Number]++
+		if turn%10 == 3 {
+			lost[d.Number] = true
+			mu.Unlock()
+			return losesTheAnswer(ctx, d)
+		}
+		mu.Unlock()
+		return takes(ctx, d)
+	})
+	b := w.draft(numbersFrom(0, *broadcastRows)...)
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	_, err = w.Broadcasts.Start(t.Context(), w.caller(), b.ID) // the same
+	must(t, err)
+	_, err = w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{MaxFailed: desk.Field[int64]{Set: true, Value: 100}})
+	must(t, err)
+	w.run()
+	other := w.node(w.file, app.Bounds{Broadcast: 2 * time.Second})
+	ctx, stop := context.WithCancel(context.Background())
+	defer other.Close()
+	ended := make(chan struct{})
+	go func() { defer close(ended); other.Broadcasts.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	mu.Lock()
+	defer mu.Unlock()
+	for number, times := range seen {
+		if times != 1 {
+			t.Errorf("%s was sent to %d times", number, times)
+		}
+	}
+	w.recounted(b)
+	for _, r := range w.rowsOf(b.ID) {
+		switch {
+		case r.Status == desk.RowInDoubt && !lost[r.To], lost[r.To] && r.Status != desk.RowInDoubt:
+			t.Errorf("%s is %s; its answer was lost: %t", r.To, r.Status, lost[r.To])
+		case seen[r.To] == 0:
+			t.Errorf("%s is %s, and nothing was sent", r.To, r.Status)
+		}
+	}
+	released, err := w.Broadcasts.Release(t.Context(), w.caller(), b.ID, true)
+	if must(t, err); released != (broadcast.Released{Released: int64(len(lost))}) {
+		t.Errorf("released: %+v of %d", released, len(lost))
+	}
+	w.recounted(b)
+	if n := strings.Join(w.log.find("incident"), "\n"); n != "" {
+		t.Error(n)
+	}
+}
+
+// refusesForNow is the outcome of a message that the provider may take later.
+func refusesForNow(code int) outcome {
+	return func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+		return provider.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: &desk.Failure{Code: code, Title: "Later", Fix: "Wait."}, RetryAfter: 1}
+	}
+}
+
+// TestBroadcast_pause: once a pause from another node is answered, nothing is claimed any more;
+// a broadcast that is resumed goes on, and 50 starts at once are one run.
+func TestBroadcast_pause(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft(numbersFrom(0, *broadcastRows)...)
+	var starts sync.WaitGroup
+	for range 50 {
+		starts.Go(func() {
+			if _, err := w.Broadcasts.Start(context.Background(), w.caller(), b.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starts.Wait()
+	w.run()
+	other := w.node(w.file, app.Bounds{})
+	defer other.Close()
+	for range *broadcastStops {
+		_, err := other.Broadcasts.Pause(t.Context(), w.caller(), b.ID)
+		if desk.IsType(err, desk.BroadcastInState) {
+			break
+		}
+		must(t, err)
+		claimed := func() (n int) {
+			for _, r := range w.rowsOf(b.ID) {
+				if r.Status != desk.RowPending {
+					n++
+				}
+			}
+			return n
+		}
+		before := claimed()
+		waitFor(t, "what was claimed to end", func() bool { return w.broadcastNow(b.ID).Counts.ByStatus[desk.RowSending] == 0 })
+		if after := claimed(); after != before {
+			t.Fatalf("%d rows were claimed after the pause", after-before)
+		}
+		_, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+		must(t, err)
+	}
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	seen := map[string]bool{}
+	for _, d := range w.provider.sent() {
+		if seen[d.Number] {
+			t.Errorf("%s was sent to twice", d.Number)
+		}
+		seen[d.Number] = true
+	}
+	w.recounted(b)
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	refused(t, err, desk.BroadcastInState)
+}
+
+// TestBroadcast_cancel: what is not claimed is cancelled.
+func TestBroadcast_cancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o, reached, release := blocks(takes)
+	w.provider.plays(o)
+	b := w.draft(numbersFrom(0, 200)...)
+	w.startBroadcast(b.ID)
+	<-reached
+	_, err := w.Broadcasts.Cancel(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	close(release)
+	b = w.until(b.ID, "nothing to be sent", func(b *desk.Broadcast) bool { return b.Counts.ByStatus[desk.RowSending] == 0 && !b.Untidy })
+	c := b.Counts
+	if sent := int64(len(w.provider.sent())); c.ByStatus[desk.RowCancelled] != 200-sent || c.ByStatus[desk.RowPending] != 0 || sent > desk.BroadcastFlights {
+		t.Errorf("%d were sent to; %v", sent, c.ByStatus)
+	}
+	w.recounted(b)
+}
+
+// TestBroadcast_skips: each reason, at the turn.
+func TestBroadcast_skips(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	in := &desk.BroadcastInput{
+		Name: text("Sale"), Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "order_update", Language: "en_US"}},
+		Values:   desk.Field[[]desk.BroadcastValue]{Set: true, Value: []desk.BroadcastValue{{Address: "header.1", Value: "7"}, {Address: "1", From: "customer_first_name"}, {Address: "2", From: "row", Else: "x"}}},
+		Consent:  desk.Field[desk.Consent]{Set: true, Value: desk.Consent{Attribute: "ok"}},
+		SkipOpen: desk.Field[bool]{Set: true, Value: true},
+	}
+	_, _, err := w.PutAttribute(t.Context(), w.caller(), desk.AttributeInput{Key: "ok", Type: text("boolean")})
+	must(t, err)
+	b, err := w.Broadcasts.Create(t.Context(), w.caller(), in)
+	must(t, err)
+	yes := func(wr *desk.ContactWrite) {
+		wr.Attributes = desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{{Key: "ok", Value: desk.Value{Kind: desk.BoolValue, Bool: true}}}}
+	}
+	contact := func(name, phone string, more ...func(*desk.ContactWrite)) *desk.Contact {
+		t.Helper()
+		wr := desk.ContactWrite{}
+		for _, part := range append([]func(*desk.ContactWrite){named(name), alsoKnownAs("crm", name), yes}, more...) {
+			part(&wr)
+		}
+		if phone != "" {
+			phoned(phone)(&wr)
+		}
+		outcome, err := w.Write(t.Context(), w.caller(), &desk.Op{Kind: desk.OpUpsert, Write: wr})
+		must(t, err)
+		return outcome.Contact
+	}
+	good := contact("Good One", "905320000001")
+	two := contact("Two Numbers", "905320000002", alsoKnownAs(desk.KindPhone, "905320000003"))
+	silent := contact("No Number", "")
+	no := contact("No Consent", "905320000004", func(wr *desk.ContactWrite) { wr.Attributes = desk.Field[[]desk.AttributeWrite]{} })
+	nameless := contact("", "905320000005")
+	gone := contact("Gone", "905320000006")
+	talking := contact("Talking", "905320000007")
+	_, err = w.Receive(t.Context(), w.ws, w.channel, provider.InboundMessage{ExternalID: "in.1", Number: "905320000007", Text: "Ann?", At: desk.TimeOf(w.clock.now())})
+	must(t, err)
+	byID := func(c *desk.Contact) desk.RowInput { return desk.RowInput{Contact: &c.ID} }
+	results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, []desk.RowInput{
+		byID(good), byID(two), byID(silent), byID(no), byID(nameless), byID(gone), byID(talking),
+		{Find: phoneOf("905320000009"), Person: &desk.ContactWrite{Name: text("New One"), Attributes: desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{{Key: "ok", Value: desk.Value{Kind: desk.BoolValue, Bool: true}}}}}},
+		{Find: phoneOf("905320000003")}, // the same person as two: it replaces the row
+	})
+	must(t, err)
+	if results[8].Status != "replaced" || results[8].ID != results[1].ID {
+		t.Errorf("another number of the same person: %+v", results[8])
+	}
+	_, err = w.Write(t.Context(), w.caller(), &desk.Op{Kind: desk.OpDelete, ByID: true, Target: gone.ID})
+	must(t, err)
+	want := map[desk.RowReason]int64{desk.SkipDeleted: 1, desk.SkipUnreachable: 1, desk.SkipNoConsent: 1, desk.SkipVariables: 1, desk.SkipInConversation: 1}
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "its end", func(b *desk.Broadcast) bool { return b.State == desk.BroadcastDone })
+	if c := b.Counts.As(b.State); !maps.Equal(c.Skips, want) || len(w.provider.sent()) != 3 {
+		t.Errorf("skips %v, want %v; sent to %d", c.Skips, want, len(w.provider.sent()))
+	}
+	for _, d := range w.provider.sent() {
+		if d.Number == "905320000002" {
+			t.Error("the row went to another number than it names")
+		}
+	}
+}
+
+// TestBroadcast_pausesItself: each cause of pausing.
+func TestBroadcast_pausesItself(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		plays outcome
+		then  func(w *world, b *desk.Broadcast)
+		want  desk.BroadcastReason
+	}{
+		"starter": {takes, func(w *world, _ *desk.Broadcast) {
+			_, err := w.RevokeKey(context.Background(), w.operator(), w.keyID)
+			must(w.t, err)
+		}, desk.PausedStarter},
+		"channel": {takes, func(w *world, _ *desk.Broadcast) {
+			off := false
+			_, err := w.EditChannel(context.Background(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off})
+			must(w.t, err)
+		}, desk.PausedChannel},
+		"spam":         {refusesForNow(131048), nil, desk.PausedChannel},
+		"too many bad": {refuses, nil, desk.PausedFailures},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.provider.plays(c.plays)
+			b := w.draft(numbersFrom(0, 400)...)
+			_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+			must(t, err)
+			if c.then != nil {
+				c.then(w, b)
+			}
+			w.run()
+			b = w.until(b.ID, "a pause", in(desk.BroadcastPaused))
+			if b.Reason != c.want {
+				t.Errorf("it is paused as %s, want %s", b.Reason, c.want)
+			}
+			waitFor(t, "a warning", func() bool { return len(w.log.find("a broadcast was paused")) > 0 })
+		})
+	}
+}
+
+// TestBroadcast_waits: while the provider is away, nothing is refused, and one message at a time
+// tries whether it is back.
+func TestBroadcast_waits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.plays(refusesForNow(2))
+	b := w.draft(numbersFrom(0, 100)...)
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "a wait", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForProvider })
+	if b.ResumesAt == 0 || b.State != desk.BroadcastRunning {
+		t.Errorf("%s until %d", b.State, b.ResumesAt)
+	}
+	w.provider.plays(takes)
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := b.Counts.ByStatus[desk.RowSent]; n != 100 {
+		t.Errorf("%d were sent: %v", n, b.Counts.ByStatus)
+	}
+}
+
+// TestBroadcast_stopped: a broadcast that nobody drove for a quarter of an hour is paused.
+func TestBroadcast_stopped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft(numbersFrom(0, 10)...)
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	w.clock.advance(16 * time.Minute)
+	w.run()
+	if b = w.until(b.ID, "a pause", in(desk.BroadcastPaused)); b.Reason != desk.PausedStopped || len(w.provider.sent()) > 0 {
+		t.Errorf("it is paused as %s; %d were sent", b.Reason, len(w.provider.sent()))
+	}
+}
+
+// TestBroadcast_dormant: a broadcast's conversation is archived and held by nobody, until the
+// person writes; a stop word alone leaves it dormant.
+func TestBroadcast_dormant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft("905320000001", "905320000002")
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	rows := w.rowsOf(b.ID)
+	for i, want := range []struct {
+		text   string
+		status desk.ConversationStatus
+	}{{"Yes please", desk.StatusOpen}, {"STOP", desk.StatusArchived}} {
+		c, err := w.Conversation(t.Context(), w.operator(), rows[i].Conversation)
+		must(t, err)
+		if c.Status != desk.StatusArchived || !c.AssignedMember.IsZero() || !c.Dormant {
+			t.Errorf("the conversation is %+v", c)
+		}
+		messages, _, err := w.Messages(t.Context(), w.operator(), c.ID, "", 10)
+		must(t, err)
+		if m := messages[0]; m.Author.Type != desk.AuthorBroadcast || m.Author.ID != b.ID || m.Author.Name != "Spring" {
+			t.Errorf("its author is %+v", m.Author)
+		}
+		_, err = w.Receive(t.Context(), w.ws, w.channel, provider.InboundMessage{ExternalID: "in." + want.text, Number: rows[i].To, Text: want.text, At: desk.TimeOf(w.clock.now())})
+		must(t, err)
+		c, err = w.Conversation(t.Context(), w.operator(), c.ID)
+		must(t, err)
+		if c.Status != want.status || c.Dormant != (want.status != desk.StatusOpen) || c.Talk.Unread != 1 {
+			t.Errorf("after %q it is %s, dormant %t, %d unread", want.text, c.Status, c.Dormant, c.Talk.Unread)
+		}
+	}
+}
+
+// TestBroadcast_deliveries: rows follow the statuses of their messages.
+func TestBroadcast_deliveries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		return w.provider.Sandbox.Send(ctx, d)
+	})
+	b := w.draft("905320000101", "905320000102", "905320000007", "905320000004")
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "deliveries", func(b *desk.Broadcast) bool {
+		return b.Counts.ByStatus[desk.RowRead] == 2 && b.Counts.ByStatus[desk.RowFailed] == 2
+	})
+	w.recounted(b)
+	if f := b.Counts.As(b.State).Failures; len(f) != 2 || f[0].N != 1 {
+		t.Errorf("failures: %+v", f)
+	}
+}
+
+// TestBroadcast_pace: at most so many people in any so many minutes.
+func TestBroadcast_pace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft(numbersFrom(0, 50)...)
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: 20, Minutes: 10}}})
+	must(t, err)
+	w.startBroadcast(b.ID)
+	for _, want := range []int{20, 40} {
+		b = w.until(b.ID, "a wait", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForPace && len(w.provider.sent()) >= want })
+		if n := len(w.provider.sent()); n != want {
+			t.Fatalf("%d were sent, want %d", n, want)
+		}
+		w.clock.advance(11 * time.Minute)
+	}
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+}
+
+// TestBroadcast_lease: a process whose lease another has taken claims nothing.
+func TestBroadcast_lease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o, reached, release := blocks(takes)
+	w.provider.plays(o)
+	b := w.draft(numbersFrom(0, 300)...)
+	w.startBroadcast(b.ID)
+	<-reached
+	other := w.clock.newID()
+	ref := store.LeaseRef{Workspace: w.ws, Task: desk.BroadcastTask}
+	w.clock.advance(desk.BroadcastLease + time.Second)
+	waitFor(t, "another to take the lease", func() bool {
+		held, err := w.file.HoldLeases(context.Background(), []store.LeaseRef{ref}, other, 600_000)
+		must(t, err)
+		_, ours := held[ref]
+		return ours
+	})
+	pending := w.broadcastNow(b.ID).Counts.ByStatus[desk.RowPending]
+	close(release)
+	waitFor(t, "what was claimed to end", func() bool { return w.broadcastNow(b.ID).Counts.ByStatus[desk.RowSending] == 0 })
+	if n := pending - w.broadcastNow(b.ID).Counts.ByStatus[desk.RowPending]; n > 0 || pending == 0 {
+		t.Errorf("%d of %d were claimed without the lease", n, pending)
+	}
+}

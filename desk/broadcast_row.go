@@ -1,0 +1,538 @@
+package desk
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A RowStatus says what became of a row of a broadcast (contract-broadcast §3).
+type RowStatus string
+
+// The statuses.
+const (
+	RowPending   RowStatus = "pending"
+	RowSending   RowStatus = "sending"
+	RowSent      RowStatus = "sent"
+	RowDelivered RowStatus = "delivered"
+	RowRead      RowStatus = "read"
+	RowFailed    RowStatus = "failed"
+	RowRefused   RowStatus = "refused"
+	RowInDoubt   RowStatus = "in_doubt"
+	RowSkipped   RowStatus = "skipped"
+	RowCancelled RowStatus = "cancelled"
+)
+
+// RowStatuses lists the statuses in the order in which they are shown.
+var RowStatuses = []RowStatus{RowPending, RowSending, RowSent, RowDelivered, RowRead, RowFailed, RowRefused, RowInDoubt, RowSkipped, RowCancelled}
+
+// A RowReason says why a row was skipped, or that a person decided that it was not sent.
+type RowReason string
+
+// The reasons, in the order in which they are checked.
+const (
+	SkipLate           RowReason = "late"
+	SkipDeleted        RowReason = "deleted"
+	SkipDuplicate      RowReason = "duplicate"
+	SkipUnreachable    RowReason = "unreachable"
+	SkipNoConsent      RowReason = "no_consent"
+	SkipOptedOut       RowReason = "opted_out"
+	SkipInConversation RowReason = "in_conversation"
+	SkipVariables      RowReason = "invalid_variables"
+
+	RowReleased RowReason = "released" // of a refused row
+)
+
+// RowReasons lists the reasons.
+var RowReasons = []RowReason{SkipLate, SkipDeleted, SkipDuplicate, SkipUnreachable, SkipNoConsent, SkipOptedOut, SkipInConversation, SkipVariables, RowReleased}
+
+// MaxRowBytes is the size limit of a row's JSON.
+const MaxRowBytes = 4 << 10
+
+// A BroadcastRow is a person of a broadcast.
+type BroadcastRow struct {
+	ID           ID
+	Broadcast    ID
+	Contact      ID     // zero: none is known
+	Number       string // the canonical number; "": not known yet, or erased
+	To           string // digits of the address; "": not known yet, or erased
+	Status       RowStatus
+	Reason       RowReason
+	Failure      *Failure
+	Attempt      ID
+	Message      ID
+	Conversation ID
+	At           Time // of the status
+	DueAt        Time // of a pending one: not before this time, by the database's clock; 0: in its turn
+	Data         RowData
+}
+
+// RowData is the content of a row, and what happened to it that is not shown.
+type RowData struct {
+	Phone  string // digits: the row names its person by this number; "": by the contact
+	Values []NamedValue
+	Person *ContactWrite // for the contact that the send creates
+	Claims int           // how often it was claimed
+	Held   int           // how often the provider refused the person for now
+	Died   bool          // it is in doubt because its process ended
+}
+
+// ListBytes is the row's size in a page.
+func (r *BroadcastRow) ListBytes() int {
+	n := 2 * recordRoom
+	if r.Failure != nil {
+		n += jsonBytes(r.Failure.Title) + jsonBytes(r.Failure.Fix)
+	}
+	return n
+}
+
+// As returns the row as callers see it. The rows of a cancelled broadcast are cancelled some
+// time after it.
+func (r BroadcastRow) As(b *Broadcast) BroadcastRow {
+	if b.State == BroadcastCancelled && r.Status == RowPending {
+		r.Status, r.At = RowCancelled, b.EndedAt
+	}
+	return r
+}
+
+// A RowKey is what counts of rows distinguish.
+type RowKey struct {
+	Status RowStatus
+	Reason RowReason
+	Code   int64
+	Title  string
+}
+
+// Key is the row's RowKey.
+func (r *BroadcastRow) Key() RowKey {
+	k := RowKey{Status: r.Status, Reason: r.Reason}
+	if r.Failure != nil && (r.Status == RowFailed || r.Status == RowRefused) {
+		k.Code = int64(r.Failure.Code)
+		k.Title, _, _ = strings.Cut(r.Failure.Title, ": ") // the rest may be about this person alone
+	}
+	return k
+}
+
+// Add counts n rows.
+func (c *BroadcastCounts) Add(k RowKey, n int64) {
+	if c.ByStatus == nil {
+		c.ByStatus, c.Skips = map[RowStatus]int64{}, map[RowReason]int64{}
+	}
+	c.ByStatus[k.Status] += n
+	if k.Status == RowSkipped {
+		c.Skips[k.Reason] += n
+	}
+	if k.Code == 0 {
+		return
+	}
+	i := slices.IndexFunc(c.Failures, func(f FailureCount) bool { return int64(f.Code) == k.Code })
+	if i < 0 {
+		c.Failures = append(c.Failures, FailureCount{Code: int(k.Code), Title: k.Title})
+		i = len(c.Failures) - 1
+	}
+	c.Failures[i].N += n
+}
+
+// As returns the counts as callers see them.
+func (c *BroadcastCounts) As(state BroadcastState) *BroadcastCounts {
+	seen := &BroadcastCounts{ByStatus: map[RowStatus]int64{}, Skips: map[RowReason]int64{}}
+	for status, n := range c.ByStatus {
+		if status == RowPending && state == BroadcastCancelled {
+			status = RowCancelled
+		}
+		seen.ByStatus[status] += n
+	}
+	for reason, n := range c.Skips {
+		if n != 0 {
+			seen.Skips[reason] = n
+		}
+	}
+	for _, f := range c.Failures {
+		if f.N != 0 {
+			seen.Failures = append(seen.Failures, f)
+		}
+	}
+	slices.SortFunc(seen.Failures, func(a, b FailureCount) int {
+		if a.N != b.N {
+			return int(b.N - a.N)
+		}
+		return a.Code - b.Code
+	})
+	seen.Failures = seen.Failures[:min(len(seen.Failures), MaxFailureCounts)]
+	return seen
+}
+
+// broadcastKeys is how the keys of a broadcast's attempts begin. Callers can't send such a key.
+const broadcastKeys = "broadcast → "
+
+// Key is the Idempotency-Key of the attempt that the next claim of the row makes.
+func (r *BroadcastRow) NextKey() string {
+	return broadcastKeys + r.ID.String() + " " + strconv.Itoa(r.Data.Claims+1)
+}
+
+// Row is the row of a broadcast that the attempt sends to; zero for other attempts.
+func (a *Attempt) Row() ID {
+	rest, found := strings.CutPrefix(a.Key, broadcastKeys)
+	if !found || len(rest) < 36 {
+		return ID{}
+	}
+	id, _ := ParseID(rest[:36])
+	return id
+}
+
+// An Effect says what a failure at the provider means for a broadcast.
+type Effect uint8
+
+// The effects.
+const (
+	NoEffect       Effect = iota // on this message only
+	PersonEffect                 // a refusal for now, of this person only
+	NotCounted                   // it does not tell that something is wrong
+	TemplateEffect               // the template can't be sent any more
+	FileEffect                   // the file can't be sent
+	ChannelEffect                // the provider wants less to be sent
+)
+
+// TheirTurn has what is known about a row's person at the row's turn.
+type TheirTurn struct {
+	Now            Time
+	Contact        *Contact // nil: there is none
+	Taken          bool     // a row that was claimed before has the contact, or a number of it
+	OptedOut       bool
+	InConversation bool // open, on the channel
+}
+
+// A RowVerdict is the result of a row's turn: the reason why it is skipped, or what is sent.
+type RowVerdict struct {
+	Reason  RowReason // "": it is sent
+	Failure *Failure
+	Number  string // digits
+	Given   TemplateValues
+	Values  []string // of the template's variables
+}
+
+// Judge decides about a row. The first reason that holds counts.
+func (b *Broadcast) Judge(t *Template, s *Settings, r *BroadcastRow, is TheirTurn) (v RowVerdict) {
+	v.Number = r.Data.Phone
+	if v.Number == "" && is.Contact != nil {
+		v.Number = is.Contact.Address()
+	}
+	switch {
+	case b.StopAt > 0 && is.Now >= b.StopAt:
+		v.Reason = SkipLate
+	case r.Data.Phone == "" && is.Contact == nil:
+		v.Reason = SkipDeleted
+	case is.Taken:
+		v.Reason = SkipDuplicate
+	case v.Number == "":
+		v.Reason = SkipUnreachable
+	case !b.Consent.Confirmed && s.fact(b.Consent.Attribute, r, is.Contact) != "true":
+		v.Reason = SkipNoConsent
+	case t.Marketing() && is.OptedOut:
+		v.Reason = SkipOptedOut
+	case b.SkipsOpen() && is.InConversation:
+		v.Reason = SkipInConversation
+	}
+	if v.Reason != "" {
+		return v
+	}
+	v.Given = b.valuesFor(t, s, r, is.Contact)
+	var err error
+	if v.Values, err = t.Values(v.Given); err != nil {
+		v.Reason = SkipVariables
+		v.Failure = &Failure{Title: "a value can't be sent", Fix: "Correct the value."}
+		if problems, ok := AsError(err).Details.([]VariableProblem); ok && len(problems) > 0 {
+			v.Failure.Title = problems[0].Address + ": " + problems[0].Message
+		}
+	}
+	return v
+}
+
+// fact is the text of an attribute of a row's contact, or of the contact that the row would
+// create; "" if it has none.
+func (s *Settings) fact(key string, r *BroadcastRow, c *Contact) string {
+	if c != nil {
+		for _, v := range c.Attributes.values() {
+			if v.key == key {
+				return factText(v.json)
+			}
+		}
+		return ""
+	}
+	if a := s.Attributes[key]; a != nil && r.Data.Person != nil {
+		for _, w := range r.Data.Person.Attributes.Value {
+			if w.Key == key {
+				text, _ := a.Canonical(w.Value)
+				return factText(text)
+			}
+		}
+	}
+	return ""
+}
+
+// factText is the canonical JSON of a value as a text for a message.
+func factText(text string) string {
+	switch {
+	case strings.HasPrefix(text, `"`):
+		var plain string
+		_ = json.Unmarshal([]byte(text), &plain)
+		return plain
+	case strings.HasPrefix(text, "["):
+		var list []string
+		_ = json.Unmarshal([]byte(text), &list)
+		return strings.Join(list, ", ")
+	}
+	return text // a number or a boolean
+}
+
+// valuesFor returns what the broadcast gives the template's variables for a person.
+func (b *Broadcast) valuesFor(t *Template, s *Settings, r *BroadcastRow, c *Contact) TemplateValues {
+	given := TemplateValues{Object: true}
+	add := func(address, value string) {
+		if value != "" {
+			given.Named = append(given.Named, NamedValue{address, value})
+		}
+	}
+	var owner *Member
+	name := ""
+	switch {
+	case c != nil:
+		owner, name = c.Owner, c.Name
+	case r.Data.Person != nil:
+		name = r.Data.Person.Name.Value
+	}
+	hints := HintValues(owner, name, FromContact)
+	addresses := t.Addresses()
+	for _, address := range addresses {
+		from := BroadcastValue{From: FromRow}
+		if i := slices.IndexFunc(b.Values, func(v BroadcastValue) bool { return v.Address == address }); i >= 0 {
+			from = b.Values[i]
+		}
+		value := from.Value
+		switch key, attribute := strings.CutPrefix(from.From, fromAttribute); {
+		case value != "":
+		case attribute:
+			value = s.fact(key, r, c)
+		case from.From == FromRow:
+			if i := slices.IndexFunc(r.Data.Values, func(v NamedValue) bool { return v.Address == address }); i >= 0 {
+				value = r.Data.Values[i].Value
+			}
+		default:
+			value = hints[Binding(from.From)].Value
+		}
+		if value == "" {
+			value = from.Else
+		}
+		add(address, value)
+	}
+	for _, v := range r.Data.Values { // what the row has for no variable is refused, as in a send
+		if !slices.Contains(addresses, v.Address) {
+			add(v.Address, v.Value)
+		}
+	}
+	return given
+}
+
+// Claimed makes the row one that is being sent by an attempt.
+func (r *BroadcastRow) Claimed(at *Attempt, now Time) {
+	r.Status, r.Reason, r.Failure, r.At, r.DueAt = RowSending, "", nil, now, 0
+	r.Attempt, r.To, r.Number = at.ID, at.Plan.Number, at.Plan.Canonical()
+	if at.Plan.Known {
+		r.Contact = at.Plan.Contact
+	}
+	r.Data.Claims++
+	r.Data.Died = false
+}
+
+// Skip passes over the row.
+func (r *BroadcastRow) Skip(why RowReason, f *Failure, now Time) {
+	r.Status, r.Reason, r.Failure, r.At, r.DueAt = RowSkipped, why, f, now, 0
+}
+
+// Hold lets the row wait: the provider takes nothing for this person now. wait is in seconds.
+// It returns false if the person is given up.
+func (r *BroadcastRow) Hold(wait int, now Time) bool {
+	r.Data.Held++
+	if r.Data.Held >= MaxPersonRefusals {
+		return false
+	}
+	r.Status, r.At = RowPending, now
+	r.DueAt = now + Time(BroadcastWait(wait, r.Data.Held).Milliseconds())
+	return true
+}
+
+// BroadcastWait is how long to wait after the n-th refusal for now in a row. seconds is how
+// long the provider asks to wait.
+func BroadcastWait(seconds, n int) time.Duration {
+	wait := time.Duration(max(1, seconds)) * time.Second
+	for ; n > 1 && wait < LongestBroadcastWait; n-- {
+		wait *= 2
+	}
+	return min(wait, LongestBroadcastWait)
+}
+
+// Follow gives the row the outcome of its attempt, and tells whether it changed. An attempt
+// that the row has left behind changes nothing.
+func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, now Time) bool {
+	if r.Attempt != at.ID || r.Status != RowSending && r.Status != RowInDoubt {
+		return false
+	}
+	was := r.Status
+	switch at.Phase {
+	case Done:
+		r.Status = RowSent
+		if at.Stored() {
+			r.Contact, r.Message, r.Conversation = at.Plan.Contact, at.Plan.Message, at.Plan.Conversation
+		}
+	case InDoubt:
+		r.Status = RowInDoubt
+	case Released:
+		r.Status, r.Reason = RowRefused, RowReleased
+	case Refused:
+		r.refused(at, effect, state, now)
+	}
+	if r.Status != was {
+		r.At = now
+	}
+	return r.Status != was
+}
+
+func (r *BroadcastRow) refused(at *Attempt, effect Effect, state BroadcastState, now Time) {
+	refusal := at.Refusal
+	if !r.hasPerson() { // erased meanwhile: the row has nothing left to send
+		r.Status, r.Reason = RowSkipped, SkipDeleted
+		return
+	}
+	final := RowPending
+	if state == BroadcastCancelled {
+		final = RowCancelled
+	}
+	switch {
+	case refusal == nil || !refusal.ForNow():
+		final = RowRefused
+	case effect == PersonEffect && final == RowPending:
+		if r.Hold(refusal.RetryAfter, now) {
+			return
+		}
+		final = RowRefused
+	}
+	r.Status, r.DueAt = final, 0
+	if final == RowRefused && refusal != nil {
+		r.Failure = refusal.Failure
+		if r.Failure == nil {
+			r.Failure = &Failure{Title: refusal.Message}
+		}
+	}
+}
+
+// hasPerson tells whether the row still says to whom it goes.
+func (r *BroadcastRow) hasPerson() bool { return r.Data.Phone != "" || !r.Contact.IsZero() }
+
+// ForNow tells whether a later try may succeed.
+func (r *Refusal) ForNow() bool {
+	switch r.Type {
+	case ProviderUnavailable, RateLimited, Unavailable, SendInProgress:
+		return true
+	}
+	return false
+}
+
+// reachedBy orders the statuses of rows by delivery.
+var reachedBy = map[DeliveryStatus]RowStatus{Failed: RowFailed, Delivered: RowDelivered, Read: RowRead}
+
+// Reach moves a row that was sent to the delivery status of its message, and tells whether it
+// changed.
+func (r *BroadcastRow) Reach(m *Message, now Time) bool {
+	next := reachedBy[m.Delivery]
+	order := []RowStatus{RowSent, RowFailed, RowDelivered, RowRead}
+	from, to := slices.Index(order, r.Status), slices.Index(order, next)
+	if from < 0 || to <= from {
+		return false
+	}
+	r.Status, r.At = next, now
+	if r.Failure = nil; next == RowFailed {
+		r.Failure = m.Failure
+	}
+	return true
+}
+
+// Erase removes all that a row of a deleted person says, but its status and the reason. One
+// that is being sent, or is in doubt, keeps its attempt's id until it is settled.
+func (r *BroadcastRow) Erase(now Time) {
+	if r.Status == RowPending {
+		r.Skip(SkipDeleted, nil, now)
+	}
+	r.Contact, r.Number, r.To, r.Failure, r.Message, r.Conversation = ID{}, "", "", nil, ID{}, ID{}
+	if r.Status != RowSending && r.Status != RowInDoubt {
+		r.Attempt = ID{}
+	}
+	r.Data = RowData{Claims: r.Data.Claims, Died: r.Data.Died}
+}
+
+// An Outcome of a row tells whether it is one of the bad ones that can pause a broadcast.
+func (r *BroadcastRow) Outcome(effect Effect) (bad, counts bool) {
+	switch r.Status {
+	case RowSent, RowDelivered, RowRead:
+		return false, true
+	case RowInDoubt:
+		return true, !r.Data.Died
+	case RowRefused, RowFailed:
+		return true, effect != NotCounted && r.Reason != RowReleased
+	}
+	return false, false
+}
+
+// TooManyFailed tells whether a broadcast with these newest outcomes is to be paused.
+func (b *Broadcast) TooManyFailed(bad, outcomes int) bool {
+	return outcomes >= LeastOutcomes && bad*100 > b.MaxFailed*outcomes
+}
+
+// A RowInput is a row as it was sent.
+type RowInput struct {
+	Contact *ID      // the person by id; or nil
+	Find    Identity // the person by number, external id or e-mail
+	Values  []NamedValue
+	Person  *ContactWrite
+	Err     error // why it can't be read
+}
+
+// SameInput tells whether another row says the same.
+func (r *BroadcastRow) SameInput(other *BroadcastRow) bool {
+	if r.Contact != other.Contact || r.Data.Phone != other.Data.Phone || !slices.Equal(r.Data.Values, other.Data.Values) {
+		return false
+	}
+	mine, _ := json.Marshal(r.Data.Person)
+	theirs, _ := json.Marshal(other.Data.Person)
+	return string(mine) == string(theirs)
+}
+
+// StillMay returns an error if an actor who started something has lost the permission since:
+// its key is revoked or has expired, or the member was removed or has another role.
+func (s *Settings) StillMay(by Actor, needs Permission, now Time) error {
+	p := Principal{Actor: by, Settings: s}
+	switch by.Kind {
+	case ByKey:
+		if p.Key = s.Key(by.ID); p.Key == nil {
+			return ErrUnauthorized
+		}
+	case ByMember:
+		if p.Member = s.Member(by.ID); p.Member == nil {
+			return ErrSignedOut
+		}
+	}
+	return p.Still(s, needs, now)
+}
+
+// A RowFilter narrows the list of rows; its zero value matches all.
+type RowFilter struct {
+	Status  RowStatus // "": any
+	Reason  RowReason // "": any
+	Contact *ID       // nil: any
+}
+
+// Passes tells whether a row matches the filter.
+func (f RowFilter) Passes(r *BroadcastRow) bool {
+	return (f.Status == "" || r.Status == f.Status) && (f.Reason == "" || r.Reason == f.Reason) && (f.Contact == nil || r.Contact == *f.Contact)
+}

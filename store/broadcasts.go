@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"parley/desk"
+)
+
+// Broadcasts keeps broadcasts and their rows.
+type Broadcasts interface {
+	// Broadcast returns a broadcast with its counts, or nil. One that is being deleted counts
+	// as missing.
+	Broadcast(ctx context.Context, ws, id desk.ID) (*desk.Broadcast, error)
+
+	// Broadcasts returns a page of broadcasts in a state ("": in any), newest first by id,
+	// with their counts: up to limit broadcasts whose ids are smaller than before (nil: the
+	// page begins with the newest). It also returns the value of before for the next page,
+	// nil if this page is the last.
+	Broadcasts(ctx context.Context, ws desk.ID, state desk.BroadcastState, before *desk.ID, limit int) ([]*desk.Broadcast, *desk.ID, error)
+
+	// BroadcastsDue returns the workspaces with broadcasts that the driver has to look at,
+	// and how long to wait until the first one of each is due (0: it is due).
+	BroadcastsDue(ctx context.Context) (map[desk.ID]time.Duration, error)
+
+	// DueBroadcasts returns up to limit broadcasts of a workspace that the driver has to look
+	// at, oldest first, without counts. Some of them are not due yet.
+	DueBroadcasts(ctx context.Context, ws desk.ID, limit int) ([]*desk.Broadcast, error)
+
+	// EndedBroadcasts returns up to limit ids of broadcasts that ended before a moment and
+	// still have rows.
+	EndedBroadcasts(ctx context.Context, ws desk.ID, before desk.Time, limit int) ([]desk.ID, error)
+
+	// BroadcastRows returns a page of the rows of a broadcast, in order: up to limit rows that
+	// match the filter and whose ids are greater than after (zero: from the first on). It
+	// looks at up to desk.MaxLooked rows. It also returns the value of after for the next
+	// page, nil if this page is the last.
+	BroadcastRows(ctx context.Context, ws, broadcast desk.ID, f desk.RowFilter, after desk.ID, limit int) ([]*desk.BroadcastRow, *desk.ID, error)
+
+	// PendingRows returns up to limit pending rows, in order. Those that wait for their time
+	// are asked for with again: their time has come. The others have ids greater than after.
+	PendingRows(ctx context.Context, ws, broadcast desk.ID, again bool, after desk.ID, limit int) ([]*desk.BroadcastRow, error)
+
+	// NextRow is when the first pending row that waits is due; 0: none waits.
+	NextRow(ctx context.Context, ws, broadcast desk.ID) (desk.Time, error)
+
+	// ClaimedRows returns up to limit rows with the status sending or in_doubt, in order. Their
+	// ids are greater than after.
+	ClaimedRows(ctx context.Context, ws, broadcast desk.ID, status desk.RowStatus, after desk.ID, limit int) ([]*desk.BroadcastRow, error)
+
+	// NewestClaims returns the rows of the newest attempts of a broadcast since a moment, as
+	// they are now, newest first, each once: those of up to limit attempts. ClaimTimes returns
+	// when these attempts were made, oldest first.
+	NewestClaims(ctx context.Context, ws, broadcast desk.ID, since desk.Time, limit int) ([]*desk.BroadcastRow, error)
+	ClaimTimes(ctx context.Context, ws, broadcast desk.ID, since desk.Time, limit int) ([]desk.Time, error)
+
+	// RowFacts answers questions about people of a broadcast.
+	RowFacts(ctx context.Context, ws desk.ID, q RowQuestion) (RowFacts, error)
+
+	// RowsOfMessages returns the rows whose messages have these ids.
+	RowsOfMessages(ctx context.Context, ws desk.ID, messages []desk.ID) ([]*desk.BroadcastRow, error)
+
+	// BroadcastPlaces returns up to which event the deliveries of each workspace were
+	// followed. A workspace in which no broadcast was started is missing.
+	BroadcastPlaces(ctx context.Context, of []desk.ID) (map[desk.ID]desk.EventPlace, error)
+
+	// CountBroadcasts counts the broadcasts of all workspaces by state.
+	CountBroadcasts(ctx context.Context) (map[desk.BroadcastState]int64, error)
+}
+
+// A BroadcastTx reads and writes broadcasts and their rows.
+type BroadcastTx interface {
+	// Broadcast returns a broadcast without counts, or nil. No other transaction changes it,
+	// or claims a row of it, meanwhile. BroadcastToClaim lets others claim rows of it.
+	Broadcast(id desk.ID) (*desk.Broadcast, error)
+	BroadcastToClaim(id desk.ID) (*desk.Broadcast, error)
+	PutBroadcast(*desk.Broadcast) error
+
+	// DropBroadcast deletes a broadcast that has no rows, with its counts.
+	DropBroadcast(id desk.ID) error
+
+	// BroadcastUse counts the broadcasts of the workspace.
+	BroadcastUse() (BroadcastUse, error)
+
+	// BroadcastRow returns a row, or nil.
+	BroadcastRow(broadcast, id desk.ID) (*desk.BroadcastRow, error)
+
+	// SameRows returns the rows of a broadcast that have one of the contacts, or one of the
+	// canonical numbers.
+	SameRows(broadcast desk.ID, contacts []desk.ID, numbers []string) ([]*desk.BroadcastRow, error)
+
+	// PutRows stores rows of a broadcast, and counts them.
+	PutRows(broadcast desk.ID, rows []RowChange) error
+
+	// CancelRows makes up to limit pending rows cancelled ones. DropRows deletes up to limit
+	// rows; if counted, they count no longer. Both return how many rows there were. DropNumbers
+	// deletes up to limit hashes of numbers.
+	CancelRows(broadcast desk.ID, at desk.Time, limit int) (int, error)
+	DropRows(broadcast desk.ID, counted bool, limit int) (int, error)
+	DropNumbers(broadcast desk.ID, limit int) (int, error)
+
+	// TakeNumbers claims hashes of numbers for a row. It returns false if another row has one
+	// of them; then the transaction must not claim the row.
+	TakeNumbers(broadcast, row desk.ID, hashes []NumberHash) (bool, error)
+
+	// RowFacts is the method of Store, in this transaction.
+	RowFacts(q RowQuestion) (RowFacts, error)
+
+	// BeginBroadcasts stores the place of the newest event as the place up to which deliveries
+	// were followed, unless there is one. MoveBroadcasts moves the place. It returns false if
+	// the place is not from.
+	BeginBroadcasts() error
+	MoveBroadcasts(from, to desk.EventPlace) (bool, error)
+
+	// MoveRows gives the rows of one contact to another one, and returns them. ReturnRows
+	// gives those that are left back.
+	MoveRows(from, to desk.ID) ([]RowRef, error)
+	ReturnRows(rows []RowRef, to desk.ID) error
+}
+
+// A RowRef identifies a row.
+type RowRef struct{ Broadcast, Row desk.ID }
+
+// A RowChange is a row that is stored.
+type RowChange struct {
+	Was *desk.RowKey // nil: it is new
+	Row *desk.BroadcastRow
+}
+
+// Change notes how a row counts before it is changed.
+func Change(r *desk.BroadcastRow) RowChange {
+	was := r.Key()
+	return RowChange{&was, r}
+}
+
+// A BroadcastUse has the numbers that limit a workspace's broadcasts.
+type BroadcastUse struct {
+	Active  int   // running or paused
+	Planned int   // drafts and scheduled
+	Rows    int64 // of all
+}
+
+// A RowQuestion asks about people of a broadcast.
+type RowQuestion struct {
+	Broadcast desk.ID
+	Channel   desk.ID
+	Contacts  []desk.ID
+	Numbers   []NumberHash // as in TakeNumbers
+	Choices   []NumberHash // as in OptOuts
+}
+
+// RowFacts are the answers.
+type RowFacts struct {
+	Claimed map[desk.ID]desk.ID      // by contact: a row that was claimed for it; of several, any
+	Others  map[desk.ID]desk.ID      // by contact: another one, if there are several
+	Taken   map[NumberHash]desk.ID   // which row has taken a number
+	OptOuts map[NumberHash]desk.Time // as Store.OptedOut
+	Open    map[desk.ID]bool         // contacts with an open conversation on the channel
+}
+
+// ClaimedFor tells whether a row other than the given one was claimed for a contact.
+func (f *RowFacts) ClaimedFor(contact, row desk.ID) bool {
+	for _, by := range []desk.ID{f.Claimed[contact], f.Others[contact]} {
+		if !by.IsZero() && by != row {
+			return true
+		}
+	}
+	return false
+}
+
+// NewRowFacts returns facts without an answer.
+func NewRowFacts() RowFacts {
+	return RowFacts{map[desk.ID]desk.ID{}, map[desk.ID]desk.ID{}, map[NumberHash]desk.ID{}, map[NumberHash]desk.Time{}, map[desk.ID]bool{}}
+}
+
+// AddClaim notes that a row was claimed for a contact.
+func (f *RowFacts) AddClaim(contact, row desk.ID) {
+	if by, known := f.Claimed[contact]; known && by != row {
+		f.Others[contact] = row
+		return
+	}
+	f.Claimed[contact] = row
+}

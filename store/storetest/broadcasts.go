@@ -1,0 +1,452 @@
+package storetest
+
+import (
+	"testing"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// aBroadcast returns a broadcast that runs.
+func aBroadcast() *desk.Broadcast {
+	skip := true
+	return &desk.Broadcast{
+		ID: idAt(now()), Name: "Spring", State: desk.BroadcastRunning, Template: "spring", Language: "es", Category: "MARKETING", MaxFailed: 20,
+		Values:  []desk.BroadcastValue{{Address: "1", From: "customer_name", Else: "you"}},
+		Consent: &desk.Consent{Attribute: "ok"}, SkipOpen: &skip, Pace: &desk.BroadcastPace{People: 5, Minutes: 60},
+		CreatedBy: desk.Actor{Kind: desk.ByMember, ID: newID()}, CreatedAt: now(), UpdatedAt: now(), DrivenAt: 7,
+		Hours: &desk.Hours{TimeZone: "UTC", Week: map[string][]desk.Span{"mon": {{540, 600}}}, Exceptions: []desk.Exception{}},
+	}
+}
+
+// aRow returns a pending row for a number.
+func aRow(b *desk.Broadcast, number string) *desk.BroadcastRow {
+	return &desk.BroadcastRow{
+		ID: idAt(now()), Broadcast: b.ID, Number: number, To: number, Status: desk.RowPending, At: now(),
+		Data: desk.RowData{Phone: number, Values: []desk.NamedValue{{Address: "1", Value: "A"}}},
+	}
+}
+
+func putRow(t *testing.T, s store.Store, ws desk.ID, b *desk.Broadcast, rows ...*desk.BroadcastRow) {
+	t.Helper()
+	commit(t, s, ws, func(tx store.Tx) error {
+		var changes []store.RowChange
+		for _, r := range rows {
+			changes = append(changes, store.RowChange{Row: r})
+		}
+		return tx.PutRows(b.ID, changes)
+	})
+}
+
+// changeRow changes a stored row.
+func changeRow(t *testing.T, s store.Store, ws desk.ID, r *desk.BroadcastRow, do func(*desk.BroadcastRow)) {
+	t.Helper()
+	commit(t, s, ws, func(tx store.Tx) error {
+		stored, err := tx.BroadcastRow(r.Broadcast, r.ID)
+		if err != nil || stored == nil {
+			t.Errorf("the row is missing: %v", err)
+			return err
+		}
+		change := store.Change(stored)
+		do(stored)
+		*r = *stored
+		return tx.PutRows(r.Broadcast, []store.RowChange{change})
+	})
+}
+
+func putBroadcast(t *testing.T, s store.Store, ws desk.ID, list ...*desk.Broadcast) {
+	t.Helper()
+	commit(t, s, ws, func(tx store.Tx) error {
+		for _, b := range list {
+			if err := tx.PutBroadcast(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// broadcastRecords: broadcasts survive with all fields; lists, due ones, limits.
+func broadcastRecords(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	b, draft, scheduled, gone := aBroadcast(), aBroadcast(), aBroadcast(), aBroadcast()
+	draft.State, scheduled.State, gone.State, gone.Untidy = desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastDeleted, true
+	scheduled.SendAt = 9_000_000_000_000
+	draft.Rows = 5
+	putBroadcast(t, s, ws, b, draft, scheduled, gone)
+	find := func(ws, id desk.ID) *desk.Broadcast {
+		t.Helper()
+		found, err := s.Broadcast(t.Context(), ws, id)
+		must(t, err)
+		if found != nil {
+			found.Counts = nil
+		}
+		return found
+	}
+	equal(t, "stored", find(ws, b.ID), b)
+	if find(other, b.ID) != nil || find(ws, gone.ID) != nil {
+		t.Error("a broadcast of another workspace, or a deleted one, is found")
+	}
+	list, next, err := s.Broadcasts(t.Context(), ws, "", nil, 2)
+	must(t, err)
+	if len(list) != 2 || next == nil || list[0].ID != scheduled.ID || list[1].ID != draft.ID {
+		t.Fatalf("first page: %v, next %v", list, next)
+	}
+	list, next, err = s.Broadcasts(t.Context(), ws, "", next, 2)
+	if must(t, err); len(list) != 1 || next != nil || list[0].ID != b.ID {
+		t.Errorf("second page: %v, next %v", list, next)
+	}
+	list, _, err = s.Broadcasts(t.Context(), ws, desk.BroadcastDraft, nil, 2)
+	if must(t, err); len(list) != 1 || list[0].ID != draft.ID {
+		t.Errorf("drafts: %v", list)
+	}
+	waits, err := s.BroadcastsDue(t.Context())
+	must(t, err)
+	if wait, there := waits[ws]; !there || wait != 0 {
+		t.Errorf("due after %v, %v", wait, there)
+	}
+	if _, there := waits[other]; there {
+		t.Error("a workspace without broadcasts is due")
+	}
+	due, err := s.DueBroadcasts(t.Context(), ws, 10)
+	if must(t, err); len(due) != 3 || due[0].ID != b.ID || due[1].ID != scheduled.ID || due[2].ID != gone.ID {
+		t.Errorf("due: %v", due)
+	}
+	counts, err := s.CountBroadcasts(t.Context())
+	if must(t, err); counts[desk.BroadcastDraft] < 1 {
+		t.Errorf("counts: %v", counts)
+	}
+	commit(t, s, ws, func(tx store.Tx) error {
+		use, err := tx.BroadcastUse()
+		equal(t, "use", use, store.BroadcastUse{Active: 1, Planned: 2, Rows: 5})
+		return err
+	})
+	b.End(desk.BroadcastDone, now())
+	b.Rows, b.Untidy = 3, false
+	putBroadcast(t, s, ws, b)
+	ended, err := s.EndedBroadcasts(t.Context(), ws, b.EndedAt+1, 10)
+	if must(t, err); len(ended) != 1 || ended[0] != b.ID {
+		t.Errorf("ended: %v", ended)
+	}
+	if ended, _ := s.EndedBroadcasts(t.Context(), ws, b.EndedAt, 10); len(ended) > 0 {
+		t.Errorf("ended before its end: %v", ended)
+	}
+	commit(t, s, ws, func(tx store.Tx) error {
+		equalClaim, err := tx.BroadcastToClaim(b.ID)
+		equal(t, "to claim", equalClaim, b)
+		if err != nil {
+			return err
+		}
+		return tx.DropBroadcast(b.ID)
+	})
+	if find(ws, b.ID) != nil {
+		t.Error("a dropped broadcast is found")
+	}
+}
+
+// broadcastRows: rows survive, have their order, are counted, and are found again.
+func broadcastRows(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	b := aBroadcast()
+	putBroadcast(t, s, ws, b)
+	var rows []*desk.BroadcastRow
+	for _, number := range []string{"34612345601", "34612345602", "34612345603", "34612345604"} {
+		rows = append(rows, aRow(b, number))
+	}
+	contact := newID()
+	rows[3].Contact, rows[3].Number = contact, ""
+	rows[3].Data.Person = &desk.ContactWrite{Name: desk.Field[string]{Set: true, Value: "Lucia"}}
+	putRow(t, s, ws, b, rows...)
+	page := func(f desk.RowFilter, after desk.ID, limit int) (ids []desk.ID, next *desk.ID) {
+		t.Helper()
+		list, next, err := s.BroadcastRows(t.Context(), ws, b.ID, f, after, limit)
+		must(t, err)
+		for _, r := range list {
+			ids = append(ids, r.ID)
+		}
+		return ids, next
+	}
+	first, next := page(desk.RowFilter{}, desk.ID{}, 3)
+	if len(first) != 3 || first[0] != rows[0].ID || next == nil {
+		t.Fatalf("first page: %v, next %v", first, next)
+	}
+	second, next := page(desk.RowFilter{}, *next, 3)
+	if len(second) != 1 || second[0] != rows[3].ID || next != nil {
+		t.Errorf("second page: %v, next %v", second, next)
+	}
+	stored, _, err := s.BroadcastRows(t.Context(), ws, b.ID, desk.RowFilter{Contact: &contact}, desk.ID{}, 3)
+	if must(t, err); len(stored) != 1 {
+		t.Fatalf("of the contact: %v", stored)
+	}
+	equal(t, "a row", stored[0], rows[3])
+
+	message, attempt := newID(), newID()
+	changeRow(t, s, ws, rows[0], func(r *desk.BroadcastRow) {
+		r.Status, r.Attempt, r.Message, r.Conversation, r.Contact = desk.RowSending, attempt, message, newID(), newID()
+	})
+	changeRow(t, s, ws, rows[1], func(r *desk.BroadcastRow) { r.DueAt = 5 })
+	changeRow(t, s, ws, rows[2], func(r *desk.BroadcastRow) { r.DueAt = 9_000_000_000_000 })
+	ids := func(list []*desk.BroadcastRow, err error) (ids []desk.ID) {
+		t.Helper()
+		must(t, err)
+		for _, r := range list {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	one := func(what string, got []desk.ID, want desk.ID) {
+		t.Helper()
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %v, want %s", what, got, want)
+		}
+	}
+	one("in their turn", ids(s.PendingRows(t.Context(), ws, b.ID, false, desk.ID{}, 9)), rows[3].ID)
+	one("again", ids(s.PendingRows(t.Context(), ws, b.ID, true, desk.ID{}, 9)), rows[1].ID)
+	one("sending", ids(s.ClaimedRows(t.Context(), ws, b.ID, desk.RowSending, desk.ID{}, 9)), rows[0].ID)
+	one("of a message", ids(s.RowsOfMessages(t.Context(), ws, []desk.ID{message, newID()})), rows[0].ID)
+	if at, err := s.NextRow(t.Context(), ws, b.ID); err != nil || at != 5 {
+		t.Errorf("the next is due at %d: %v", at, err)
+	}
+	got, _ := page(desk.RowFilter{Status: desk.RowSending}, desk.ID{}, 9)
+	one("by status", got, rows[0].ID)
+	changeRow(t, s, ws, rows[1], func(r *desk.BroadcastRow) { r.Skip(desk.SkipOptedOut, nil, now()) })
+	got, _ = page(desk.RowFilter{Reason: desk.SkipOptedOut}, desk.ID{}, 9)
+	one("by reason", got, rows[1].ID)
+	changeRow(t, s, ws, rows[2], func(r *desk.BroadcastRow) {
+		r.Status, r.Failure = desk.RowRefused, &desk.Failure{Code: 131026, Title: "Message undeliverable: because", Fix: "Check."}
+	})
+	counted, err := s.Broadcast(t.Context(), ws, b.ID)
+	must(t, err)
+	c := counted.Counts.As(desk.BroadcastRunning)
+	if c.Total() != 4 || c.ByStatus[desk.RowSending] != 1 || c.Skips[desk.SkipOptedOut] != 1 || c.ByStatus[desk.RowPending] != 1 ||
+		len(c.Failures) != 1 || c.Failures[0] != (desk.FailureCount{Code: 131026, Title: "Message undeliverable", N: 1}) {
+		t.Errorf("counts: %+v", c)
+	}
+	commit(t, s, ws, func(tx store.Tx) error {
+		same, err := tx.SameRows(b.ID, []desk.ID{contact}, []string{"34612345603", "1"})
+		if len(same) != 2 {
+			t.Errorf("the same people: %v", same)
+		}
+		return err
+	})
+	drop := func(do func(tx store.Tx) (int, error), want int) {
+		t.Helper()
+		commit(t, s, ws, func(tx store.Tx) error {
+			n, err := do(tx)
+			if n != want {
+				t.Errorf("%d rows, want %d", n, want)
+			}
+			return err
+		})
+	}
+	drop(func(tx store.Tx) (int, error) { return tx.CancelRows(b.ID, now(), 9) }, 1)
+	drop(func(tx store.Tx) (int, error) { return tx.DropRows(b.ID, true, 1) }, 1)
+	drop(func(tx store.Tx) (int, error) { return tx.DropRows(b.ID, false, 9) }, 3)
+	counted, err = s.Broadcast(t.Context(), ws, b.ID)
+	must(t, err)
+	if c := counted.Counts.As(desk.BroadcastRunning); c.Total() != 3 || c.ByStatus[desk.RowCancelled] != 1 {
+		t.Errorf("counts that stay: %+v", c)
+	}
+}
+
+// broadcastClaims: a number is claimed for one row; facts about people; attempts.
+func broadcastClaims(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	b := aBroadcast()
+	putBroadcast(t, s, ws, b)
+	first, second, channel, contact := aRow(b, "34612345601"), aRow(b, "34612345602"), newID(), newID()
+	first.Contact = contact
+	first.Attempt = newID()
+	putRow(t, s, ws, b, first, second)
+	take := func(row desk.ID, want bool, hashes ...store.NumberHash) {
+		t.Helper()
+		commit(t, s, ws, func(tx store.Tx) error {
+			ours, err := tx.TakeNumbers(b.ID, row, hashes)
+			if ours != want {
+				t.Errorf("taken: %v, want %v", ours, want)
+			}
+			return err
+		})
+	}
+	one, two, three := store.NumberHash{1}, store.NumberHash{2}, store.NumberHash{3}
+	take(first.ID, true, two, one)
+	take(first.ID, true, one)
+	take(second.ID, true, three)
+	commit(t, s, ws, func(tx store.Tx) error {
+		ours, err := tx.TakeNumbers(b.ID, second.ID, []store.NumberHash{two})
+		if ours {
+			t.Error("a number is claimed for two rows")
+		}
+		return err
+	})
+	open := desk.Conversation{ID: newID(), ChannelID: channel, ContactID: contact, Status: desk.StatusOpen, CreatedAt: 1}
+	commit(t, s, ws, func(tx store.Tx) error {
+		if err := tx.SetOptOut(two, store.OptOut{Since: 9, At: 9}); err != nil {
+			return err
+		}
+		return tx.PutConversation(&open)
+	})
+	q := store.RowQuestion{Broadcast: b.ID, Channel: channel, Contacts: []desk.ID{contact, newID()}, Numbers: []store.NumberHash{one, {9}}, Choices: []store.NumberHash{one, two}}
+	check := func(facts store.RowFacts, err error) {
+		t.Helper()
+		must(t, err)
+		if !facts.ClaimedFor(contact, second.ID) || facts.ClaimedFor(contact, first.ID) || facts.Taken[one] != first.ID || len(facts.Taken) != 1 ||
+			!facts.Open[contact] || len(facts.Open) != 1 || facts.OptOuts[two] != 9 || len(facts.OptOuts) != 1 {
+			t.Errorf("facts: %+v", facts)
+		}
+	}
+	check(s.RowFacts(t.Context(), ws, q))
+	commit(t, s, ws, func(tx store.Tx) error {
+		facts, err := tx.RowFacts(q)
+		check(facts, nil)
+		return err
+	})
+	for i, r := range []*desk.BroadcastRow{first, second, first} {
+		at := &desk.Attempt{ID: idAt(now()), Key: r.NextKey(), Actor: desk.Actor{Kind: desk.ByCLI}, Phase: desk.Refused, CreatedAt: desk.Time(10 + i), SettledAt: 1, Broadcast: b.ID}
+		commit(t, s, ws, func(tx store.Tx) error { return tx.PutAttempt(at) })
+		stored, err := s.Attempt(t.Context(), ws, at.ID)
+		if must(t, err); stored.Broadcast != b.ID || stored.Row() != r.ID {
+			t.Errorf("the attempt is of the broadcast %s, and the row %s", stored.Broadcast, stored.Row())
+		}
+	}
+	page, before, err := s.BroadcastAttempts(t.Context(), ws, b.ID, nil, 2)
+	if must(t, err); len(page) != 2 || before == nil {
+		t.Fatalf("attempts: %v, next %v", page, before)
+	}
+	page, before, err = s.BroadcastAttempts(t.Context(), ws, b.ID, before, 2)
+	if must(t, err); len(page) != 1 || before != nil {
+		t.Errorf("attempts: %v, next %v", page, before)
+	}
+	newest, err := s.NewestClaims(t.Context(), ws, b.ID, 11, 9)
+	if must(t, err); len(newest) != 2 || newest[0].ID != first.ID || newest[1].ID != second.ID {
+		t.Errorf("newest claims: %v", newest)
+	}
+	times, err := s.ClaimTimes(t.Context(), ws, b.ID, 0, 2)
+	must(t, err)
+	equal(t, "times", times, []desk.Time{11, 12})
+	commit(t, s, ws, func(tx store.Tx) error {
+		n, err := tx.DropNumbers(b.ID, 9)
+		if n != 3 {
+			t.Errorf("%d numbers are dropped", n)
+		}
+		return err
+	})
+	facts, err := s.RowFacts(t.Context(), ws, q)
+	if must(t, err); len(facts.Taken) > 0 {
+		t.Errorf("numbers are left: %v", facts.Taken)
+	}
+}
+
+// broadcastErasure: a deletion leaves nothing of the person in rows; rows move with a merge.
+func broadcastErasure(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	b := aBroadcast()
+	putBroadcast(t, s, ws, b)
+	person := put(t, s, ws, called("Ann", 1))
+	byContact, byNumber, other := aRow(b, ""), aRow(b, "90555"), aRow(b, "905551")
+	byContact.Contact, byContact.Status, byContact.Attempt, byContact.Message = person.ID, desk.RowDelivered, newID(), newID()
+	if numbers := person.Numbers(); len(numbers) > 0 {
+		byNumber.Number = numbers[0]
+	} else {
+		byNumber.Contact = person.ID
+	}
+	putRow(t, s, ws, b, byContact, byNumber, other)
+	survivor := newID()
+	commit(t, s, ws, func(tx store.Tx) error {
+		moved, err := tx.MoveRows(person.ID, survivor)
+		if err != nil || len(moved) == 0 {
+			t.Errorf("moved %v: %v", moved, err)
+			return err
+		}
+		return tx.ReturnRows(moved, person.ID)
+	})
+	must(t, s.UpdateContacts(t.Context(), ws, []*desk.Op{{Kind: desk.OpDelete, ByID: true, Target: person.ID}}, func(book *desk.Book, _, _ int) {
+		_, err := book.Apply(&desk.Op{Kind: desk.OpDelete, ByID: true, Target: person.ID}, desk.Actor{}, now(), newID)
+		must(t, err)
+	}))
+	list, _, err := s.BroadcastRows(t.Context(), ws, b.ID, desk.RowFilter{}, desk.ID{}, 9)
+	must(t, err)
+	for _, r := range list {
+		switch r.ID {
+		case byContact.ID:
+			r.At = 0
+			equal(t, "the row that was sent", r, &desk.BroadcastRow{ID: r.ID, Broadcast: b.ID, Status: desk.RowDelivered})
+		case byNumber.ID:
+			r.At = 0
+			equal(t, "the pending row", r, &desk.BroadcastRow{ID: r.ID, Broadcast: b.ID, Status: desk.RowSkipped, Reason: desk.SkipDeleted})
+		default:
+			equal(t, "the row of another person", r, other)
+		}
+	}
+	stored, err := s.Broadcast(t.Context(), ws, b.ID)
+	if must(t, err); stored.Counts.Skips[desk.SkipDeleted] != 1 || stored.Counts.Total() != 3 {
+		t.Errorf("counts: %+v", stored.Counts)
+	}
+}
+
+// broadcastPlace: the place of the deliveries begins once, and moves only from where it is.
+func broadcastPlace(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	place := func() (desk.EventPlace, bool) {
+		t.Helper()
+		places, err := s.BroadcastPlaces(t.Context(), []desk.ID{ws})
+		must(t, err)
+		place, there := places[ws]
+		return place, there
+	}
+	if _, there := place(); there {
+		t.Error("there is a place before the first broadcast")
+	}
+	begin := func() { t.Helper(); commit(t, s, ws, func(tx store.Tx) error { return tx.BeginBroadcasts() }) }
+	commit(t, s, ws, func(tx store.Tx) error {
+		return tx.Append(desk.Event{Type: desk.NoteDeleted, Subject: newID(), Actor: desk.Actor{Kind: desk.ByCLI}, At: now()})
+	})
+	begin()
+	page, err := s.Events(t.Context(), ws, store.EventQuery{From: store.FromNewest}, func(*desk.Settings) ([]desk.EventType, error) { return nil, nil })
+	must(t, err)
+	from, _ := place()
+	equal(t, "begins", from, page.Newest)
+	to := desk.EventPlace{Seq: from.Seq + 5, Tag: 3}
+	for _, want := range []bool{true, false} {
+		commit(t, s, ws, func(tx store.Tx) error {
+			moved, err := tx.MoveBroadcasts(from, to)
+			if moved != want {
+				t.Errorf("moved: %v, want %v", moved, want)
+			}
+			return err
+		})
+	}
+	begin()
+	now, _ := place()
+	equal(t, "it stays", now, to)
+}
+
+// dormantConversations: a conversation stays dormant until that is changed.
+func dormantConversations(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	c := desk.Conversation{ID: newID(), ChannelID: newID(), ContactID: newID(), Status: desk.StatusArchived, CreatedAt: 1, LastMessageAt: 1, Dormant: true}
+	other := c
+	other.ID, other.Dormant = newID(), false
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConversation(&c, &other) })
+	for _, dormant := range []bool{true, false} {
+		c.Dormant = dormant
+		c.LastMessageAt++
+		commit(t, s, ws, func(tx store.Tx) error {
+			if _, err := tx.Conversation(c.ID); err != nil {
+				return err
+			}
+			return tx.PutConversation(&c)
+		})
+		stored, err := s.Conversation(t.Context(), ws, c.ID)
+		must(t, err)
+		equal(t, "stored", stored, &c)
+		commit(t, s, ws, func(tx store.Tx) error {
+			found, err := tx.DormantConversation(c.ChannelID, c.ContactID)
+			if (found != nil) != dormant {
+				t.Errorf("dormant: %+v", found)
+			}
+			return err
+		})
+	}
+}
