@@ -13,6 +13,7 @@ import (
 
 	"parley/app"
 	"parley/app/broadcast"
+	"parley/app/merges"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -482,5 +483,41 @@ func TestBroadcast_lease(t *testing.T) {
 	waitFor(t, "what was claimed to end", func() bool { return w.broadcastNow(b.ID).Counts.ByStatus[desk.RowSending] == 0 })
 	if n := pending - w.broadcastNow(b.ID).Counts.ByStatus[desk.RowPending]; n > 0 || pending == 0 {
 		t.Errorf("%d of %d were claimed without the lease", n, pending)
+	}
+}
+
+// TestBroadcast_merge: a contact that was merged into another one, of whom a row was claimed
+// before, gets nothing more; an undo moves the rows back.
+func TestBroadcast_merge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	contact := func(phone string) *desk.Contact {
+		t.Helper()
+		wr := desk.ContactWrite{}
+		phoned(phone)(&wr)
+		outcome, err := w.Write(t.Context(), w.caller(), &desk.Op{Kind: desk.OpUpsert, Write: wr})
+		must(t, err)
+		return outcome.Contact
+	}
+	one, other := contact("905320000001"), contact("905320000002")
+	o, reached, release := blocks(takes)
+	w.provider.plays(o)
+	b := w.draft("905320000001", "905320000002")
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: 1, Minutes: 1}}})
+	must(t, err)
+	w.startBroadcast(b.ID)
+	<-reached
+	m, err := w.Merges.Do(t.Context(), w.operator(), merges.Request{Into: other.ID, From: one.ID})
+	must(t, err)
+	close(release)
+	w.clock.advance(2 * time.Minute)
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := len(w.provider.sent()); n != 1 || b.Counts.Skips[desk.SkipDuplicate] != 1 {
+		t.Errorf("%d were sent; %v", n, b.Counts.Skips)
+	}
+	_, err = w.Merges.Undo(t.Context(), w.operator(), m.ID)
+	must(t, err)
+	if r := w.rowsOf(b.ID)[0]; r.Contact != one.ID {
+		t.Errorf("after the undo, the row is of %s, want %s", r.Contact, one.ID)
 	}
 }

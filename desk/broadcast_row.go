@@ -536,3 +536,6 @@ type RowFilter struct {
 func (f RowFilter) Passes(r *BroadcastRow) bool {
 	return (f.Status == "" || r.Status == f.Status) && (f.Reason == "" || r.Reason == f.Reason) && (f.Contact == nil || r.Contact == *f.Contact)
 }
+
+// A RowRef identifies a row.
+type RowRef struct{ Broadcast, Row ID }

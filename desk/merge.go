@@ -93,6 +93,7 @@ type Undo struct {
 	Windows       []MergedWindow // of all channels on which one of the contacts had a window
 	Merges        []ID           // the earlier merges into the merged contact
 	Conflicts     []ID           // those that the merge resolved
+	Rows          []RowRef       // of broadcasts
 }
 
 // A Person has the values of a contact.

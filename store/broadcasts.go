@@ -119,7 +119,7 @@ type BroadcastTx interface {
 }
 
 // A RowRef identifies a row.
-type RowRef struct{ Broadcast, Row desk.ID }
+type RowRef = desk.RowRef
 
 // A RowChange is a row that is stored.
 type RowChange struct {

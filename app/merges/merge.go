@@ -138,6 +138,9 @@ func move(tx store.Tx, m *desk.Merge, parts []store.Part, now desk.Time) ([]desk
 	if m.Undo.Merges, err = tx.MoveContact(m.From, m.Into); err != nil {
 		return nil, err
 	}
+	if m.Undo.Rows, err = tx.MoveRows(m.From, m.Into); err != nil {
+		return nil, err
+	}
 	for _, part := range parts {
 		changed := []string{"contact_id"}
 		if closed[part.ID] {

@@ -86,6 +86,9 @@ func moveBack(tx store.Tx, m *desk.Merge, from *desk.Contact, actor desk.Actor, 
 	if err := moveAttempts(tx, m.Into, m.From, func(at *desk.Attempt) bool { return belongs(at, from, u.Conversations) }); err != nil {
 		return nil, err
 	}
+	if err := tx.ReturnRows(u.Rows, m.From); err != nil {
+		return nil, err
+	}
 	moved, err := tx.MoveConversations(m.Into, m.From, u.Conversations, u.Merges)
 	if err != nil {
 		return nil, err
