@@ -26,7 +26,7 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/broadcast", "app/clock", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/broadcast", "app/clock", "app/conflicts", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":    {"desk", "store"},
@@ -37,6 +37,7 @@ var rooms = map[string][]string{
 	"app/media":     {"app/feed", "app/steps", "desk", "provider", "store"},
 	"app/exports":   {"desk", "store"},
 	"app/imports":   {"app/feed", "app/steps", "desk", "store", "transfer"},
+	"app/conflicts": {"app/cursors", "app/merges", "desk", "store"},
 	"app/merges":    {"app/cursors", "desk", "store"},
 	"transfer":      {"desk"},
 	"doctor":        {"config", "desk", "store"},
@@ -61,7 +62,7 @@ var rooms = map[string][]string{
 	"poster":                {"desk"},
 	"web":                   {"desk"},
 	"work":                  {"app", "desk"},
-	"api":                   {"app", "app/broadcast", "app/deliver", "app/feed", "app/merges", "app/search", "desk", "provider", "web"},
+	"api":                   {"app", "app/broadcast", "app/conflicts", "app/deliver", "app/feed", "app/merges", "app/search", "desk", "provider", "web"},
 	"console":               {"app", "app/access", "app/daily", "app/deliver", "app/feed", "app/imports", "app/search", "desk", "provider", "transfer", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
@@ -94,6 +95,7 @@ var never = map[string][]string{
 	"app/imports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/exports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/search":     {"database/sql", "html/template", "net/http", "os"},
+	"app/conflicts":  {"database/sql", "html/template", "net/http", "os"},
 	"app/merges":     {"database/sql", "html/template", "net/http", "os"},
 	"app/media":      {"database/sql", "html/template", "net/http", "os"},
 	"store/sqlite":   {"html/template", "net/http"},

@@ -22,6 +22,7 @@
 //	events.go         GET /events, as pages and as a stream; GET /me
 //	media.go          files: uploads, records, content
 //	send.go           POST /conversations/outbound
+//	conflicts.go      refused writes between contacts, and deciding about them
 //	merges.go         merging contacts, and undoing that
 //	broadcasts.go     broadcasts, their rows
 //	attempts.go       attempts to send, and releasing those in doubt

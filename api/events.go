@@ -227,6 +227,10 @@ func appendEventData(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 		if m := page.Merges[e.Subject]; m != nil {
 			return appendMerge(b, m, s)
 		}
+	case "conflict":
+		if v := page.Conflicts[e.Subject]; v != nil {
+			return appendConflict(b, v, page.ConflictNames, s)
+		}
 	case "conversation":
 		if c := page.Conversations[e.Subject]; c != nil {
 			if channel := s.Channel(c.ChannelID); channel != nil {

@@ -113,6 +113,8 @@ func (l *eventLog) record(e event) string {
 		return one("attempts/" + e.Subject.ID)
 	case "merge":
 		return one("merges/" + e.Subject.ID)
+	case "conflict":
+		return one("conflicts/" + e.Subject.ID)
 	case "note":
 		return in("conversations/"+e.Subject.ConversationID+"/notes", "id", e.Subject.ID)
 	case "attribute":
@@ -310,6 +312,22 @@ func TestEveryEvent(t *testing.T) {
 	after("undo it", call(200, "POST /v1/merges/"+merge+"/undo", `{}`), "contact.updated by key=key/test of Fay Fay [name phone]", "contact.created by key=key/test of Gus Gus",
 		"conversation.updated by key=key/test of talk4 talk4 Gus [contact_id]", "merge.undone by key=key/test of merge Fay")
 	after("undo it again", call(200, "POST /v1/merges/"+merge+"/undo", `{}`))
+
+	// Conflicts.
+	refuse := func() {
+		s.want(409, "POST /v1/contacts", `{"email":"fay@example.com","phone":"+12022243480"}`)
+		s.app.Conflicts.StoreNow(ctx)
+	}
+	var conflict string
+	after("a write between them", func() {
+		refuse()
+		conflict = ids(t, s.want(200, "GET /v1/conflicts", ""))[0]
+		l.names[conflict] = "conflict"
+	}, "conflict.created by key=key/test of conflict")
+	after("again", refuse)
+	after("dismiss it", call(200, "POST /v1/conflicts/"+conflict+"/resolve", `{"action":"dismiss"}`), "conflict.updated by key=key/test of conflict [status]")
+	after("dismiss it again", call(200, "POST /v1/conflicts/"+conflict+"/resolve", `{"action":"dismiss"}`))
+	after("a write between them, after that", refuse)
 
 	// Sends.
 	send := func(key, body string) func() {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"parley/app"
+	"parley/app/conflicts"
 	"parley/desk"
 	"parley/web"
 )
@@ -139,6 +140,30 @@ func (e *exporter) members() []member {
 				return e.app.Search.History(e.ctx, e.p, e.contact.ID, cursor, desk.MaxLimit)
 			}, func(b []byte, ev desk.FeedEvent) []byte { return appendHistory(b, &ev, settings) })
 		}},
+		{"merges", func() error {
+			return pages(e, func(cursor string) ([]*desk.Merge, string, error) {
+				return e.app.Merges.Merges(e.ctx, e.p, e.contact.ID, cursor, fewAtOnce)
+			}, func(b []byte, m *desk.Merge) []byte { return appendMerge(b, m, settings) })
+		}},
+		{"conflicts", func() error {
+			return e.array(func(add func(func([]byte) []byte) error) error {
+				after, more := desk.ID{}, true
+				for more {
+					var list []*conflicts.Named
+					var err error
+					if list, more, err = e.app.Conflicts.Of(e.ctx, e.p, e.contact.ID, after, fewAtOnce); err != nil {
+						return err
+					}
+					for _, c := range list {
+						after = c.ID
+						if err := add(func(b []byte) []byte { return appendConflict(b, c.Conflict, c.Names, settings) }); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			})
+		}},
 		{"responses", func() error {
 			return e.array(func(add func(func([]byte) []byte) error) error {
 				return e.app.Exports.Responses(e.ctx, e.p, e.contact, func(list []desk.EventResponse) error {
@@ -173,6 +198,9 @@ func (e *exporter) members() []member {
 		}},
 	}
 }
+
+// fewAtOnce is how many records are read in one step that may be large.
+const fewAtOnce = 16
 
 // mostSent is how many uploads of a contact are remembered, so that a file which was sent
 // several times is listed once.

@@ -40,6 +40,7 @@ var detailsOf = map[desk.ErrorType][]struct {
 		{desk.Merged{Into: desk.ID{15: 1}, Merge: desk.ID{15: 2}}, `{"merged_into":"00000000-0000-0000-0000-000000000001","merge_id":"00000000-0000-0000-0000-000000000002"}`},
 	},
 	desk.UndoExpired:         nil,
+	desk.ConflictClosed:      nil,
 	desk.UndoBlocked:         {{desk.BlockedUndo{Merge: desk.ID{15: 1}}, `{"merge_id":"00000000-0000-0000-0000-000000000001"}`}},
 	desk.IdentityConflict:    {{[]desk.Identity{{Kind: "email", Value: "a@b.c"}}, `[{"kind":"email","value":"a@b.c"}]`}},
 	desk.InvalidAttributes:   {{[]desk.AttributeProblem{{Key: "a", Message: "expected text"}}, `[{"key":"a","message":"expected text"}]`}},

@@ -6,6 +6,7 @@ import (
 	"parley/app/access"
 	"parley/app/broadcast"
 	"parley/app/clock"
+	"parley/app/conflicts"
 	"parley/app/daily"
 	"parley/app/deliver"
 	"parley/app/exports"
@@ -21,6 +22,7 @@ import (
 type App struct {
 	Access     *access.Service    // keys, and how members sign in
 	Clock      *clock.Service     // the counter of hours
+	Conflicts  *conflicts.Service // refused writes between contacts
 	Daily      *daily.Service     // messages counted by day
 	Deliver    *deliver.Service   // webhooks
 	Feed       *feed.Service      // the feed of events

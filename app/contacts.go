@@ -19,6 +19,7 @@ func (a *App) Write(_ context.Context, p desk.Principal, op *desk.Op) (desk.Outc
 	if r.err != nil {
 		return desk.Outcome{}, r.err
 	}
+	a.Conflicts.NoteAll(p.Workspace(), p.Actor, r.errs)
 	return r.outcomes[0], r.errs[0]
 }
 
@@ -35,6 +36,7 @@ func (a *App) WriteAll(_ context.Context, p desk.Principal, ops []*desk.Op) (out
 	}
 	r := a.request(p, ops)
 	a.writer.write(p.Workspace(), r)
+	a.Conflicts.NoteAll(p.Workspace(), p.Actor, r.errs)
 	return r.outcomes, r.errs, r.err
 }
 

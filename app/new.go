@@ -10,6 +10,7 @@ import (
 	"parley/app/access"
 	"parley/app/broadcast"
 	"parley/app/clock"
+	"parley/app/conflicts"
 	"parley/app/cursors"
 	"parley/app/daily"
 	"parley/app/deliver"
@@ -93,6 +94,10 @@ func New(d Deps) *App {
 			_, _, err := a.PutAttribute(ctx, p, in)
 			return err
 		},
+		Refused: func(ctx context.Context, p desk.Principal, refusals []error) {
+			a.Conflicts.NoteAll(p.Workspace(), p.Actor, refusals)
+			a.Conflicts.StoreNow(ctx)
+		},
 		Open: func(ctx context.Context, p desk.Principal, media desk.ID) (io.ReadCloser, error) {
 			_, content, err := a.Media.Open(ctx, p, media)
 			return content, err
@@ -100,6 +105,7 @@ func New(d Deps) *App {
 	})
 	a.Exports = exports.New(exports.Deps{Store: a.store, Now: a.now, Hash: a.handleHash})
 	a.Merges = merges.New(merges.Deps{Store: a.store, Cursors: a.cursors, Now: a.now, NewID: d.NewID})
+	a.Conflicts = conflicts.New(conflicts.Deps{Store: a.store, Merges: a.Merges, Cursors: a.cursors, Now: a.now, NewID: d.NewID, Uptime: uptime, Log: d.Log})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
 	a.Broadcasts = broadcast.New(broadcast.Deps{
 		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Machine: machine{a}, Now: a.now, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,

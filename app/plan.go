@@ -249,6 +249,9 @@ func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, ne
 	if err == nil && len(held) > 0 {
 		e := desk.Errorf(desk.IdentityConflict, "another contact holds these identities, and contacts are never merged").Advise(desk.SeeDetails)
 		e.Details = held
+		for _, c := range book.Holding(held) {
+			e.Between = append(e.Between, c.ID)
+		}
 		return desk.Outcome{}, e
 	}
 	return outcome, err

@@ -47,6 +47,7 @@ func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, r
 			}
 			p = p.In(settings)
 		case !errors.Is(err, errContactGone):
+			a.Conflicts.Note(p.Workspace(), p.Actor, err)
 			return answer, err
 		}
 	}

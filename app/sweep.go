@@ -43,7 +43,7 @@ func (a *App) ForgetAlone(ctx context.Context) error {
 }
 
 // Forget deletes expired attempts and their keys, early statuses of unknown messages,
-// hashes of deleted messages, values in old merges, bodies of old callbacks, old imports of the console, unused uploads, expired sessions and sign-in links, old counts
+// hashes of deleted messages, values in old merges, old conflicts, bodies of old callbacks, old imports of the console, unused uploads, expired sessions and sign-in links, old counts
 // of messages, and expired places in the pace.
 func (a *App) Forget(ctx context.Context) error {
 	workspaces, err := a.store.Workspaces(ctx)
@@ -90,6 +90,11 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 	}
 	if err := steps.InGroups(ctx, steps.Group, func(limit int) (int, error) {
 		return a.Merges.Forget(ctx, ws, limit)
+	}); err != nil {
+		return err
+	}
+	if err := steps.InGroups(ctx, steps.Group, func(limit int) (int, error) {
+		return a.Conflicts.Forget(ctx, ws, limit)
 	}); err != nil {
 		return err
 	}

@@ -106,6 +106,8 @@ func (b *Book) Apply(op *Op, actor Actor, now Time, newID func() ID) (Outcome, e
 		return b.delete(op, actor, now)
 	case OpMerge:
 		return b.merge(op, actor, now)
+	case OpMove:
+		return b.move(op, actor, now)
 	case OpUnmerge:
 		return b.unmerge(op, actor, now)
 	}
@@ -418,7 +420,15 @@ func (b *Book) conflict(sent []Identity, except *Contact) error {
 	if except != nil {
 		message = "another contact holds these identities, and contacts are never merged"
 	}
-	return held.seen(Errorf(IdentityConflict, "%s", message))
+	e := held.seen(Errorf(IdentityConflict, "%s", message))
+	for _, c := range b.Holding(sent) {
+		e.Between = append(e.Between, c.ID)
+	}
+	if except != nil && !slices.Contains(e.Between, except.ID) {
+		e.Between = append(e.Between, except.ID)
+		slices.SortFunc(e.Between, ID.Compare)
+	}
+	return e
 }
 
 // write applies w to a contact and returns the result. A write that changes nothing

@@ -19,6 +19,7 @@
 //	feed.go          the limits of the feed of events; why a cursor has expired
 //	list.go          pages, filters and positions of lists
 //	op.go            operations, the form of every change of a contact; look-ups
+//	conflict.go      conflicts between contacts, and decisions about them
 //	merge.go         what becomes of two contacts that are merged
 //	unmerge.go       undoing a merge
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it

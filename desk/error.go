@@ -69,8 +69,9 @@ const (
 
 // The error types of merges (contract-data).
 const (
-	UndoBlocked ErrorType = "undo_blocked" // a newer merge of the contact comes first
-	UndoExpired ErrorType = "undo_expired" // a merge can be undone for 30 days
+	ConflictClosed ErrorType = "conflict_closed" // somebody has decided otherwise about the conflict
+	UndoBlocked    ErrorType = "undo_blocked"    // a newer merge of the contact comes first
+	UndoExpired    ErrorType = "undo_expired"    // a merge can be undone for 30 days
 )
 
 // The error types of broadcasts (contract-broadcast §2).
@@ -97,7 +98,7 @@ var ErrorTypes = []ErrorType{
 	TemplateNotSendable, InvalidVariables, IdempotencyKeyReused, ProviderRejected, ProviderUnavailable,
 	SendInProgress, SendOutcomeUnknown, AttemptSettled, CursorExpired, WebhookExists, EndpointOff,
 	WindowClosed, ConversationNotOpen, MediaUnavailable, MediaNotSendable, MediaInUse, MediaQuota,
-	UndoBlocked, UndoExpired, BroadcastInState, BroadcastEmpty,
+	ConflictClosed, UndoBlocked, UndoExpired, BroadcastInState, BroadcastEmpty,
 }
 
 // An Error is a refusal that a caller can act on. Any other error is Internal, and its
@@ -114,6 +115,7 @@ type Error struct {
 	Details    any    // details of one of the types that the interfaces know; or nil
 	RetryAfter int    // seconds to wait before trying again; 0: the interface's default, if it has one
 	Err        error  // the cause: logged, never sent
+	Between    []ID   // of IdentityConflict: the contacts, sorted
 }
 
 func (e *Error) Error() string {

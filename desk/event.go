@@ -21,6 +21,9 @@ const (
 	MergeCreated EventType = "merge.created"
 	MergeUndone  EventType = "merge.undone"
 
+	ConflictCreated EventType = "conflict.created"
+	ConflictUpdated EventType = "conflict.updated"
+
 	ConversationCreated EventType = "conversation.created"
 	ConversationUpdated EventType = "conversation.updated"
 
@@ -75,7 +78,7 @@ const (
 // EventTypes lists all types, in the order in which they are shown.
 var EventTypes = []EventType{
 	ContactCreated, ContactUpdated, ContactDeleted, ContactOptedOut, ContactOptedIn,
-	MergeCreated, MergeUndone,
+	MergeCreated, MergeUndone, ConflictCreated, ConflictUpdated,
 	ConversationCreated, ConversationUpdated,
 	MessageReceived, MessageSent, MessageUpdated, MessageDelivered, MessageRead, MessageFailed,
 	NoteCreated, NoteDeleted, SendInDoubt, SendSettled,
@@ -127,6 +130,7 @@ func SettingsTypes() (list []EventType) {
 var eventNeeds = map[string]Permission{
 	"contact":      ContactsRead,
 	"merge":        ContactsRead,
+	"conflict":     ContactsRead,
 	"conversation": ConversationsRead,
 	"message":      ConversationsRead,
 	"note":         ConversationsRead,

@@ -12,6 +12,7 @@ const (
 	OpRemoveIdentity               // remove one further identity
 	OpMerge                        // merge the contact From into Target
 	OpUnmerge                      // undo a merge
+	OpMove                         // move the handle Remove[0] from its holder to Target
 )
 
 // An Op is one change to one contact, or a merge of two. All writes of contacts have this form, for every
@@ -67,6 +68,9 @@ func (op *Op) IDs() []ID {
 
 // Identities are the identities by which the operation finds or claims a contact.
 func (op *Op) Identities() []Identity {
+	if op.Kind == OpMove {
+		return op.Remove
+	}
 	if op.Find != nil {
 		return op.Find
 	}

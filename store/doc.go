@@ -19,6 +19,7 @@
 //	media.go          files
 //	daily.go          messages counted by day
 //	merges.go         contacts that were merged into others
+//	conflicts.go      refused writes between contacts
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found, and their history

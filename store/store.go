@@ -49,6 +49,7 @@ type Store interface {
 	Uploads
 	Merges
 	Broadcasts
+	Conflicts
 
 	// Ready tells whether the database can answer now and this process may write to it.
 	// Another process may have rebuilt the claims by newer rules (desk.IdentityRules).
@@ -85,6 +86,7 @@ type Tx interface {
 	ErasureTx
 	MergeTx
 	BroadcastTx
+	ConflictTx
 
 	// Settings are the workspace's settings at this moment.
 	Settings() *desk.Settings

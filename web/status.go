@@ -36,6 +36,7 @@ var statuses = map[desk.ErrorType]int{
 	desk.SendInProgress:       http.StatusServiceUnavailable,
 	desk.SendOutcomeUnknown:   http.StatusServiceUnavailable,
 	desk.AttemptSettled:       http.StatusConflict,
+	desk.ConflictClosed:       http.StatusConflict,
 	desk.UndoBlocked:          http.StatusConflict,
 	desk.UndoExpired:          http.StatusConflict,
 	desk.CursorExpired:        http.StatusGone,

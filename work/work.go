@@ -23,11 +23,12 @@ type Parts struct {
 	Search     Search
 	Imports    Imports
 	Broadcasts Broadcasts
+	Conflicts  Conflicts
 }
 
 // Of returns the parts of an App.
 func Of(a *app.App) Parts {
-	return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search, a.Imports, a.Broadcasts}
+	return Parts{a, a.Access, a.Clock, a.Feed, a.Deliver, a.Daily, a.Media, a.Search, a.Imports, a.Broadcasts, a.Conflicts}
 }
 
 // An App has the steps of app.App.
@@ -109,6 +110,12 @@ type Imports interface {
 	ImportUploads(ctx context.Context)
 }
 
+// Conflicts has the steps of package conflicts.
+type Conflicts interface {
+	// Remember stores conflicts between contacts, until ctx ends.
+	Remember(ctx context.Context)
+}
+
 // Broadcasts has the steps of package broadcast.
 type Broadcasts interface {
 	// Run sends broadcasts until ctx ends. FollowDeliveries gives their rows the delivery
@@ -172,6 +179,7 @@ func Run(ctx context.Context, a Parts, keep Keep, log *slog.Logger) {
 	all.Go(func() { a.AssignWaiting(ctx) })
 	all.Go(func() { a.Search.Run(ctx) })
 	all.Go(func() { a.Imports.ImportUploads(ctx) })
+	all.Go(func() { a.Conflicts.Remember(ctx) })
 	all.Go(func() { a.Broadcasts.Run(ctx) })
 	all.Go(func() { a.Broadcasts.FollowDeliveries(ctx) })
 	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.Media.DropContents, nil) })

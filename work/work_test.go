@@ -72,13 +72,17 @@ type fakeImports struct{}
 
 func (fakeImports) ImportUploads(ctx context.Context) { <-ctx.Done() }
 
+type fakeConflicts struct{}
+
+func (fakeConflicts) Remember(ctx context.Context) { <-ctx.Done() }
+
 func (f *fake) SendAutoReplies(ctx context.Context) { <-ctx.Done() }
 
 func (f *fake) AssignWaiting(ctx context.Context) { <-ctx.Done() }
 
 // parts are the parts of a fake.
 func (f *fake) parts() work.Parts {
-	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}, Search: fakeSearch{}, Imports: fakeImports{}, Broadcasts: fakeBroadcasts{}}
+	return work.Parts{App: f, Access: fakeAccess{f}, Clock: fakeClock{f}, Feed: fakeFeed{f}, Deliver: fakeDeliver{}, Daily: fakeDaily{f}, Media: fakeMedia{f}, Search: fakeSearch{}, Imports: fakeImports{}, Broadcasts: fakeBroadcasts{}, Conflicts: fakeConflicts{}}
 }
 
 type fakeAccess struct{ *fake }

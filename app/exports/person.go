@@ -87,10 +87,19 @@ const few = 500
 
 // Responses calls do for pages of the responses of endpoints to events of a contact.
 func (a *Service) Responses(ctx context.Context, p desk.Principal, c *desk.Contact, do func([]desk.EventResponse) error) error {
-	return each(ctx, func(after desk.EventResponse) ([]desk.EventResponse, bool, error) {
-		list, err := a.Store.ResponsesOf(ctx, p.Workspace(), c.ID, after, few)
-		return list, len(list) == few, err
-	}, func(r desk.EventResponse) desk.EventResponse { return r }, do)
+	parts, err := a.Store.MergedInto(ctx, p.Workspace(), c.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range append(parts, c.ID) {
+		if err := each(ctx, func(after desk.EventResponse) ([]desk.EventResponse, bool, error) {
+			list, err := a.Store.ResponsesOf(ctx, p.Workspace(), id, after, few)
+			return list, len(list) == few, err
+		}, func(r desk.EventResponse) desk.EventResponse { return r }, do); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Callbacks calls do for pages of the callbacks that name a contact and are still stored.

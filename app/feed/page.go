@@ -16,6 +16,10 @@ type Page struct {
 	Webhooks  map[desk.ID]*Webhook
 	Snippets  map[string]*desk.Snippet // by shortcut
 	Merges    map[desk.ID]*desk.Merge
+	Conflicts map[desk.ID]*desk.Conflict
+
+	// ConflictNames are the names of the contacts of conflicts.
+	ConflictNames map[desk.ID]string
 
 	Broadcasts map[desk.ID]*desk.Broadcast
 
@@ -52,6 +56,10 @@ func (p *Page) DataBytes(e *desk.FeedEvent) int {
 		if b := p.Broadcasts[e.Subject]; b != nil {
 			return b.ListBytes()
 		}
+	case "conflict":
+		if c := p.Conflicts[e.Subject]; c != nil {
+			return c.ListBytes()
+		}
 	}
 	return p.EventPage.DataBytes(e)
 }
@@ -69,6 +77,9 @@ func (a *Service) complete(ctx context.Context, read *store.EventPage) (*Page, e
 		return nil, err
 	}
 	if err := a.addBroadcasts(ctx, page); err != nil {
+		return nil, err
+	}
+	if err := a.addConflicts(ctx, page); err != nil {
 		return nil, err
 	}
 	page.Trim(page.DataBytes) // now that the sizes of the records are known
@@ -202,4 +213,29 @@ func (a *Service) addMerges(ctx context.Context, page *Page) error {
 		}
 	}
 	return nil
+}
+
+// addConflicts adds the conflicts that a page's events are about, with the names of their
+// contacts.
+func (a *Service) addConflicts(ctx context.Context, page *Page) error {
+	var ids, contacts []desk.ID
+	for i := range page.Events {
+		if e := &page.Events[i]; e.Type.Kind() == "conflict" && !slices.Contains(ids, e.Subject) {
+			ids = append(ids, e.Subject)
+		}
+	}
+	if ids == nil {
+		return nil
+	}
+	list, err := a.Store.ConflictsByID(ctx, page.Settings.ID, ids)
+	if err != nil {
+		return err
+	}
+	page.Conflicts = make(map[desk.ID]*desk.Conflict, len(list))
+	for _, c := range list {
+		page.Conflicts[c.ID] = c
+		contacts = append(contacts, c.Contacts...)
+	}
+	page.ConflictNames, err = a.Store.ContactNames(ctx, page.Settings.ID, contacts)
+	return err
 }

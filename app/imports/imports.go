@@ -35,7 +35,8 @@ type Deps struct {
 	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error) // reads a body of POST /contacts
 	PutAttribute func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error
 
-	Open func(ctx context.Context, p desk.Principal, media desk.ID) (io.ReadCloser, error) // opens the file of an upload
+	Open    func(ctx context.Context, p desk.Principal, media desk.ID) (io.ReadCloser, error) // opens the file of an upload
+	Refused func(ctx context.Context, p desk.Principal, refusals []error)                     // remembers why rows were refused; nil for a row that was not
 }
 
 // A Service imports files. Its methods are safe for concurrent use.
@@ -192,6 +193,7 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		} else if errs, err = i.storeAll(tx, rows, &next.ImportCounts); err != nil {
 			return err
 		}
+		refused = errs
 		if next.ErrorBytes, err = errorBytes(tx, errs); err != nil {
 			return err
 		}
@@ -207,6 +209,9 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 	})
 	if err == nil {
 		i.Run = next
+		if !i.dry {
+			a.Refused(ctx, i.p, refused)
+		}
 	}
 	return err
 }

@@ -80,10 +80,14 @@ func (a *Service) In(tx store.Tx, actor desk.Actor, r Request) (*desk.Merge, []d
 	if err != nil {
 		return nil, nil, err
 	}
+	conflicts, err := renameConflicts(tx, m, now)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := tx.PutMerge(m); err != nil {
 		return nil, nil, err
 	}
-	return m, append(events, m.Event(desk.MergeCreated, actor, now)), nil
+	return m, append(append(events, m.Event(desk.MergeCreated, actor, now)), conflicts...), nil
 }
 
 // inForce returns the merge that the request asks for, if it was made already.

@@ -1,5 +1,6 @@
 // Package merges makes two contacts of one person one, and undoes that. merges.go is the
-// service with its lists, merge.go merges, undo.go undoes.
+// service with its lists, merge.go merges, undo.go undoes, conflicts.go is
+// what becomes of conflicts of the two.
 package merges
 
 import (

@@ -57,7 +57,11 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 		if err := tx.PutMerge(m); err != nil {
 			return err
 		}
-		return tx.Append(append(events, m.Event(desk.MergeUndone, p.Actor, now))...)
+		conflicts, err := reopenConflicts(tx, m, p.Actor, now)
+		if err != nil {
+			return err
+		}
+		return tx.Append(append(append(events, m.Event(desk.MergeUndone, p.Actor, now)), conflicts...)...)
 	})
 	if err != nil {
 		return nil, err

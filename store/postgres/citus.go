@@ -42,6 +42,8 @@ var placements = map[string]placement{
 	"channel_signs":      byWorkspace,
 	"channels":           byWorkspace,
 	"claims":             byWorkspace,
+	"conflict_contacts":  byWorkspace,
+	"conflicts":          byWorkspace,
 	"contacts":           byWorkspace,
 	"conversations":      byWorkspace,
 	"daily":              byWorkspace,

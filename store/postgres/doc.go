@@ -28,6 +28,7 @@
 //	answers.go        assignment by policy: turns, waiting conversations, automatic replies
 //	daily.go          counts of messages by day
 //	merges.go         contacts that were merged into others
+//	conflicts.go      refused writes between contacts
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	uploads.go        files that are imported in the console, and their rejected rows

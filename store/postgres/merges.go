@@ -171,6 +171,7 @@ func (s *Store) ForgetMerges(ctx context.Context, ws desk.ID, before desk.Time, 
 // endpoints of the contacts that were part of them.
 func eraseMerges(p *pipe, ws desk.ID, contacts any) {
 	p.put(`SELECT 1 FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]) ORDER BY id FOR UPDATE`, uuid(ws), contacts) // who adds to the history waits
+	eraseConflicts(p, ws, contacts)
 	p.put(`INSERT INTO erasures (workspace_id, id, at) SELECT m.workspace_id, m.from_id, e.at FROM merges m JOIN erasures e ON e.workspace_id = $1 AND e.id = m.survivor_id
 		WHERE m.workspace_id = $1 AND m.survivor_id = ANY ($2::uuid[]) ON CONFLICT DO NOTHING`, uuid(ws), contacts)
 	p.put(`DELETE FROM history WHERE workspace_id = $1 AND contact_id IN (SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]))`, uuid(ws), contacts)

@@ -58,6 +58,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00037_erasures.sql":      "d9bc66511d6f269f8495be31c54d32b95253a15bab70e0bc783986ac23d96a36",
 		"00038_merges.sql":        "25630cab97b32934668e0629394cfda1cc6a56cdf6d63e968c59bd28bf992605",
 		"00039_broadcasts.sql":    "07449a8caa20ae56b532ab1c3899fc5c12fa3dcedac91ec030c4b8172944b4cd",
+		"00040_conflicts.sql":     "96b0e50f60bd4678f05cb67a8e662b766e4f30279b3e15783bf7615034f6f880",
 	})
 }
 

@@ -74,6 +74,8 @@ func Tables() []Table {
 		table("import_uploads", "workspace_id id", "slot media_id member_id name size total options state problem problem_at created_at queued_at ended_at run_id"),
 		table("import_rejects", "workspace_id run_id at", "body"),
 		table("erasures", "workspace_id id", "at"),
+		table("conflicts", "workspace_id id", "contacts_key contacts identities refusals first_at last_at actor_kind actor_id status resolution"),
+		table("conflict_contacts", "workspace_id contact_id conflict_id", ""),
 		table("merges", "workspace_id id", "into_id from_id survivor_id number at actor_kind actor_id undone_at moved not_restored changes undo"),
 		table("webhook_states", "workspace_id webhook_id", "seq tag failing_since failures probes held_until"),
 		table("deliveries", "workspace_id webhook_id id", "seq tag type contact_id status created_at due_at tried_at steps settled_at attempts"),

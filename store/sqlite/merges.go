@@ -192,6 +192,9 @@ func (s *Store) ForgetMerges(_ context.Context, ws desk.ID, before desk.Time, li
 // as deleted, with the history and the responses of
 // endpoints of the contacts that were part of them.
 func eraseMerges(c conn, ws, contact desk.ID) error {
+	if err := eraseConflicts(c, ws, contact); err != nil {
+		return err
+	}
 	for _, query := range []string{
 		`INSERT INTO erasures (workspace_id, id, at) SELECT m.workspace_id, m.from_id, e.at FROM merges m INDEXED BY merges_survivor
 			JOIN erasures e ON e.workspace_id = m.workspace_id AND e.id = m.survivor_id

@@ -52,6 +52,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00035_erasures.sql":      "086af75cbd49d73922c3b5e1e2c14b2b34165a221211ac5f82b3be322b7a1201",
 		"00036_merges.sql":        "823d2e45fc9bb6da8c6fd0f227c0c3198a87d4864aa0d2447d23a3308bb8126a",
 		"00037_broadcasts.sql":    "25b433a345beb937aa427a73de8feb773cbee3541cd9accfcccdcd5589e0654d",
+		"00038_conflicts.sql":     "e8f85c6732e87a5c6d40022b28d0344e6df498a7d53b2fdbe9a56b3466b7e6ef",
 	})
 }
 

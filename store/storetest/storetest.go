@@ -24,6 +24,7 @@
 //	policies.go       reply policies
 //	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
+//	conflicts.go      conflicts between contacts
 //	merges.go         merging contacts
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
@@ -122,6 +123,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"events/fields_survive":               eventFields,
 		"events/pages_join":                   eventPages,
 		"events/pages_end_early":              eventPageBytes,
+		"conflicts/kept":                      conflictsKept,
 		"merges/move":                         mergesMove,
 		"merges/list":                         mergesList,
 		"imports/place_and_key":               importRuns,

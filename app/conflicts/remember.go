@@ -1,0 +1,196 @@
+package conflicts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"parley/desk"
+	"parley/store"
+)
+
+const (
+	// gather is how long refusals are gathered before they are stored.
+	gather = 300 * time.Millisecond
+	// atOnce is how many sets one transaction stores; then it is the turn of another workspace.
+	atOnce = 50
+	// mostSets is how many sets of all workspaces wait in memory.
+	mostSets = 20_000
+	// lastTime is how long a process that stops may take to store what waits.
+	lastTime = 5 * time.Second
+)
+
+// A waiting has the refusals of a workspace that are not stored yet, by set of contacts.
+type waiting struct {
+	sets  map[[32]byte]*desk.Conflict
+	order [][32]byte
+	room  float64 // how many more sets may come now
+	at    time.Duration
+}
+
+// Note remembers a refusal for a conflict between several contacts. It costs no read or write;
+// other errors are ignored.
+func (a *Service) Note(ws desk.ID, actor desk.Actor, refusal error) {
+	c := desk.ConflictOf(refusal, actor)
+	if c == nil {
+		return
+	}
+	c.FirstAt = a.Now()
+	c.LastAt = c.FirstAt
+	key, now := c.Key(), a.Uptime()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := a.waiting[ws]
+	if w == nil {
+		w = &waiting{sets: map[[32]byte]*desk.Conflict{}, room: desk.ConflictBurst, at: now}
+		a.waiting[ws] = w
+	}
+	w.room = min(desk.ConflictBurst, w.room+(now-w.at).Seconds()*desk.ConflictRate)
+	w.at = now
+	if known := w.sets[key]; known != nil {
+		known.Add(c)
+		return
+	}
+	if w.room < 1 || a.sets >= mostSets {
+		return // a flood
+	}
+	w.room--
+	w.sets[key], w.order = c, append(w.order, key)
+	a.sets++
+	select {
+	case a.noted <- struct{}{}:
+	default:
+	}
+}
+
+// NoteAll is Note for several refusals; nil for what was not refused.
+func (a *Service) NoteAll(ws desk.ID, actor desk.Actor, refusals []error) {
+	for _, err := range refusals {
+		if err != nil {
+			a.Note(ws, actor, err)
+		}
+	}
+}
+
+// Remember stores conflicts until ctx ends, and then what still waits.
+func (a *Service) Remember(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-a.noted:
+			pause := time.NewTimer(gather)
+			select {
+			case <-ctx.Done():
+			case <-pause.C:
+			}
+			a.StoreNow(ctx)
+		}
+	}
+	last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+	defer stop()
+	a.StoreNow(last)
+}
+
+// StoreNow stores what waits, the workspaces in turn. Remember calls it soon after each refusal;
+// a process without Remember calls it by itself.
+func (a *Service) StoreNow(ctx context.Context) {
+	for more := true; more && ctx.Err() == nil; {
+		more = false
+		for ws, sets := range a.take() {
+			err := a.store(ctx, ws, sets)
+			switch {
+			case err == nil:
+				more = true
+			case desk.IsType(err, desk.NotFound): // the workspace was deleted
+			default:
+				a.Log.WarnContext(ctx, "conflicts between contacts were not stored", "workspace_id", ws, "err", err)
+			}
+		}
+	}
+}
+
+// take takes a few sets of each workspace.
+func (a *Service) take() map[desk.ID][]*desk.Conflict {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.Uptime()
+	taken := map[desk.ID][]*desk.Conflict{}
+	for ws, w := range a.waiting {
+		n := min(atOnce, len(w.order))
+		for _, key := range w.order[:n] {
+			taken[ws] = append(taken[ws], w.sets[key])
+			delete(w.sets, key)
+		}
+		w.order = w.order[n:]
+		a.sets -= n
+		if len(w.order) == 0 && w.room+(now-w.at).Seconds()*desk.ConflictRate >= desk.ConflictBurst {
+			delete(a.waiting, ws)
+		}
+	}
+	return taken
+}
+
+// store stores conflicts of a workspace.
+func (a *Service) store(ctx context.Context, ws desk.ID, sets []*desk.Conflict) error {
+	return a.Store.InTx(ctx, ws, func(tx store.Tx) error {
+		created := false
+		for _, noted := range sets {
+			c := *noted
+			var err error
+			if c.Contacts, err = there(tx, c.Contacts); err != nil {
+				return err
+			}
+			if len(c.Contacts) < 2 {
+				continue // they were deleted or merged meanwhile
+			}
+			known, err := tx.ConflictOf(c.Key())
+			if err != nil {
+				return err
+			}
+			event := desk.Event{}
+			if known == nil {
+				c.ID, created = a.NewID(), true
+				known, event = &c, c.Event(desk.ConflictCreated, c.Actor, c.LastAt)
+			} else if known.Add(&c) {
+				event = known.Event(desk.ConflictUpdated, c.Actor, c.LastAt, "status")
+			}
+			if err := tx.PutConflict(known); err != nil {
+				return err
+			}
+			if event.Type != "" {
+				if err := tx.Append(event); err != nil {
+					return err
+				}
+			}
+		}
+		if !created {
+			return nil
+		}
+		return tx.TrimConflicts(desk.MaxConflicts)
+	})
+}
+
+// there returns the contacts that exist, sorted. In the place of a contact that was merged
+// stands the one that has its data now.
+func there(tx store.Tx, ids []desk.ID) ([]desk.ID, error) {
+	exist, err := tx.HoldContacts(ids)
+	if err != nil {
+		return nil, err
+	}
+	var list []desk.ID
+	for _, id := range ids {
+		if !exist[id] {
+			m, err := tx.MergeOf(id)
+			if err != nil {
+				return nil, err
+			}
+			if m == nil {
+				continue
+			}
+			id = m.Survivor
+		}
+		list = append(list, id)
+	}
+	slices.SortFunc(list, desk.ID.Compare)
+	return slices.Compact(list), nil
+}
