@@ -88,8 +88,8 @@ type Service struct {
 	Deps
 	due    *feed.Due
 	news   *feed.News
-	holder desk.ID
-	places chan struct{} // has an element for each message that is being sent
+	holder func() desk.ID // of leases; made when it is first needed
+	places chan struct{}  // has an element for each message that is being sent
 	behind atomic.Int64
 	sent   [6]atomic.Int64 // outcomes of rows: see rowOutcomes
 
@@ -107,7 +107,7 @@ func New(d Deps) *Service {
 	if d.Lease == 0 {
 		d.Lease = desk.BroadcastLease
 	}
-	a := &Service{Deps: d, holder: d.NewID(), places: make(chan struct{}, flights), driven: map[desk.ID]*drive{}, seen: map[desk.ID]desk.EventPlace{}, news: d.Feed.News()}
+	a := &Service{Deps: d, holder: sync.OnceValue(d.NewID), places: make(chan struct{}, flights), driven: map[desk.ID]*drive{}, seen: map[desk.ID]desk.EventPlace{}, news: d.Feed.News()}
 	a.due = d.Feed.Due(d.Store.BroadcastsDue)
 	return a
 }

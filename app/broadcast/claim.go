@@ -82,7 +82,7 @@ func (a *Service) maySkip(tx store.Tx, id desk.ID) error {
 
 // running returns a broadcast that runs, and that this process drives.
 func (a *Service) running(tx store.Tx, id desk.ID) (*desk.Broadcast, error) {
-	_, ours, err := tx.Leased(desk.BroadcastTask, a.holder)
+	_, ours, err := tx.Leased(desk.BroadcastTask, a.holder())
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (a *Service) take(ctx context.Context, drives *sync.WaitGroup) error {
 	if free == nil {
 		return nil
 	}
-	held, err := a.Store.HoldLeases(ctx, free, a.holder, desk.Time(a.Lease.Milliseconds()))
+	held, err := a.Store.HoldLeases(ctx, free, a.holder(), desk.Time(a.Lease.Milliseconds()))
 	for ref := range held {
 		within, cancel := context.WithCancel(ctx)
 		d := &drive{ws: ref.Workspace, cancel: cancel, woken: make(chan struct{}, 1), runners: map[desk.ID]*runner{}, limits: map[desk.ID]*rate.Limiter{}}
@@ -107,7 +107,7 @@ func (a *Service) extend(ctx context.Context) {
 	if refs == nil {
 		return
 	}
-	held, err := a.Store.ExtendLeases(ctx, refs, a.holder, desk.Time(a.Lease.Milliseconds()))
+	held, err := a.Store.ExtendLeases(ctx, refs, a.holder(), desk.Time(a.Lease.Milliseconds()))
 	if err != nil {
 		return // a claim finds out whether the lease is lost
 	}
@@ -127,7 +127,7 @@ func (a *Service) drive(ctx context.Context, d *drive) {
 		a.mu.Lock()
 		delete(a.driven, d.ws)
 		a.mu.Unlock()
-		if err := a.Store.EndLease(context.WithoutCancel(ctx), a.leaseOf(d.ws), a.holder); err != nil {
+		if err := a.Store.EndLease(context.WithoutCancel(ctx), a.leaseOf(d.ws), a.holder()); err != nil {
 			a.Log.WarnContext(ctx, "the lease of broadcasts can't be ended", "workspace_id", d.ws, "err", err)
 		}
 		d.flying.Wait()

@@ -91,7 +91,7 @@ func refusedStart(err error) desk.BroadcastReason {
 func (a *Service) update(ctx context.Context, d *drive, id desk.ID, in desk.BroadcastState, do func(tx store.Tx, b *desk.Broadcast)) error {
 	var was, now desk.Broadcast
 	err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
-		_, ours, err := tx.Leased(desk.BroadcastTask, a.holder)
+		_, ours, err := tx.Leased(desk.BroadcastTask, a.holder())
 		if err != nil || !ours {
 			return err
 		}
