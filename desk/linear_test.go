@@ -142,6 +142,7 @@ func rules() map[string]func(s string) {
 		"HintValues":              func(s string) { desk.HintValues(&desk.Member{Name: s}, s, desk.FromRequest) },
 		"OptWord":                 func(s string) { desk.OptWord(s) },
 		"ParseConversationStatus": func(s string) { _, _ = desk.ParseConversationStatus(s) },
+		"ParseConflictStatus":     func(s string) { _, _ = desk.ParseConflictStatus(s) },
 		"ParseDeliveryStatus":     func(s string) { _, _ = desk.ParseWebhookDeliveryStatus(s) },
 		"ParsePhase":              func(s string) { _, _ = desk.ParsePhase(s) },
 		"ParseBroadcastState":     func(s string) { _, _ = desk.ParseBroadcastState(s) },
