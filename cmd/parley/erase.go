@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -37,11 +39,19 @@ type erased struct {
 
 // Run deletes the contacts. It reads the whole file first, so that nothing is deleted by
 // another file.
-func (c *eraseCmd) Run(ctx context.Context, s *session) error {
+func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := c.each(func(desk.Erasure) error { return nil }); err != nil {
+	file, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe could be read only once
+		return errors.Join(err, fmt.Errorf("%s is no regular file: write the erasures to a file first", c.File))
+	}
+	if err := c.each(file, func(desk.Erasure) error { return nil }); err != nil {
 		return err
 	}
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
@@ -62,7 +72,7 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) error {
 			shown.show("read", c.File, done.Erased+done.Absent)
 			return nil
 		}
-		err := c.each(func(e desk.Erasure) error {
+		err := c.each(file, func(e desk.Erasure) error {
 			if list = append(list, e); len(list) < app.EraseTogether {
 				return nil
 			}
@@ -80,11 +90,9 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) error {
 }
 
 // each calls do for each line of the file.
-func (c *eraseCmd) each(do func(desk.Erasure) error) (err error) {
-	file, err := os.Open(c.File)
-	if err != nil {
+func (c *eraseCmd) each(file *os.File, do func(desk.Erasure) error) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
 	return fileProblem(c.File, transfer.Erasures(file, do))
 }

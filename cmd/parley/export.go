@@ -279,6 +279,9 @@ func (c *exportFlags) into(ctx context.Context, s *session, write func(io.Writer
 	if c.Out == "" {
 		return write(&impatient{ctx, s.stdout, desk.ExportStill})
 	}
+	if was, err := os.Stat(c.Out); err == nil && !was.Mode().IsRegular() { // such as /dev/stdout, which the new file would replace
+		return fmt.Errorf("--out: %s is no regular file", c.Out)
+	}
 	file, err := os.CreateTemp(filepath.Dir(c.Out), "."+filepath.Base(c.Out)+"-*.part") // mode 0600
 	if err != nil {
 		return err
