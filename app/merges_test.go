@@ -218,3 +218,84 @@ func TestMerge_rings(t *testing.T) {
 		t.Errorf("%d contacts with %v are left", left, handles)
 	}
 }
+
+var mergeSends = flag.Int("merge-sends", 30, "TestMerge_beside_sends: how many messages are sent while contacts are merged and separated")
+
+// TestMerge_beside_sends: messages that are sent while their contacts are merged and
+// separated again go out once, and each is stored with a contact that exists.
+func TestMerge_beside_sends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	numbers := []string{"905321110071", "905321110072"}
+	var ids, talks []desk.ID
+	for _, n := range numbers {
+		c := w.opens(n)
+		ids, talks = append(ids, c.ContactID), append(talks, c.ID)
+	}
+	p, done := w.caller(), make(chan struct{})
+	var merging, sending sync.WaitGroup
+	merging.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			m, err := w.Merges.Do(context.WithoutCancel(t.Context()), p, merges.Request{Into: ids[n%2], From: ids[1-n%2]})
+			if err == nil {
+				_, err = w.Merges.Undo(context.WithoutCancel(t.Context()), p, m.ID)
+			}
+			if err != nil && !desk.IsType(err, desk.Unavailable) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	var mu sync.Mutex
+	taken := 0
+	took := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			taken++
+		case desk.IsType(err, desk.ConversationNotOpen), desk.IsType(err, desk.WindowClosed): // a merge has closed the conversation
+		default:
+			t.Error(err)
+		}
+	}
+	for worker := range 2 {
+		sending.Go(func() {
+			for n := range *mergeSends / 2 {
+				key := fmt.Sprintf("m%d-%d", worker, n)
+				if n%2 == 0 {
+					took(w.send(key, to(numbers[worker])).err)
+					continue
+				}
+				_, err := w.replies(key, talks[worker])
+				took(err)
+			}
+		})
+	}
+	sending.Wait()
+	close(done)
+	merging.Wait()
+	if sent := len(w.provider.sent()); sent != taken {
+		t.Errorf("%d messages went out, and %d calls had success", sent, taken)
+	}
+	stored := 0
+	for _, id := range ids {
+		list, _, err := w.Conversations(t.Context(), p, desk.ConversationFilter{Contact: w.contact(id).ID}, "", 200)
+		must(t, err)
+		for _, c := range list {
+			for _, m := range w.messages(c.ID) {
+				if m.Direction == desk.Outbound {
+					stored++
+				}
+			}
+		}
+	}
+	if stored != taken {
+		t.Errorf("%d messages are stored, of %d", stored, taken)
+	}
+}

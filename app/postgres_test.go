@@ -29,7 +29,7 @@ func TestPostgres(t *testing.T) {
 		TestKeyUses,
 		TestDeliver_rests, TestDeliver_called,
 		TestDeleteMedia, TestDeleteMedia_race, TestUpload_quota, TestUpload_room,
-		TestMerge, TestMerge_refuses, TestMerge_undone, TestMerge_rings,
+		TestMerge, TestMerge_refuses, TestMerge_undone, TestMerge_rings, TestMerge_beside_sends,
 		TestNotesStayInside, TestNotesOfARevokedKey,
 		TestPace, TestPace_buckets, TestPace_waits, TestPace_and_keys,
 		TestPasswords, TestPasswords_overtaken, TestSignIn_overtaken, TestLastAdmin,
