@@ -219,7 +219,7 @@ func TestMerge_rings(t *testing.T) {
 	}
 }
 
-var mergeSends = flag.Int("merge-sends", 30, "TestMerge_beside_sends: how many messages are sent while contacts are merged and separated")
+var mergeSends = flag.Int("merge-sends", 8, "TestMerge_beside_sends: how many messages are sent while contacts are merged and separated")
 
 // TestMerge_beside_sends: messages that are sent while their contacts are merged and
 // separated again go out once, and each is stored with a contact that exists.
