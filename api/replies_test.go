@@ -559,7 +559,7 @@ func TestErasureRaces(t *testing.T) {
 		}
 	}
 	// Tables that may still have the ids of these people.
-	keeps := []string{"events", "attempts", "send_answers"}
+	keeps := []string{"events", "attempts", "send_answers", "erasures"}
 	for table, rows := range s.tables() {
 		for _, id := range slices.Concat(people, talks) {
 			if !slices.Contains(keeps, table) && (strings.Contains(rows, id.String()) || strings.Contains(rows, fmt.Sprintf("%d", id[:]))) {

@@ -473,7 +473,7 @@ func TestBroadcast_lease(t *testing.T) {
 	ref := store.LeaseRef{Workspace: w.ws, Task: desk.BroadcastTask}
 	w.clock.advance(desk.BroadcastLease + time.Second)
 	waitFor(t, "another to take the lease", func() bool {
-		held, err := w.file.HoldLeases(context.Background(), []store.LeaseRef{ref}, other, 600_000)
+		held, err := w.file.HoldLeases(context.Background(), []store.LeaseRef{ref}, other, desk.Time(desk.BroadcastLease.Milliseconds()))
 		must(t, err)
 		_, ours := held[ref]
 		return ours

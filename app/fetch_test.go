@@ -212,9 +212,7 @@ func TestFetchMedia(t *testing.T) {
 	if len(page.Events) != 1 || fmt.Sprint(page.Events[0].Changed) != "[attachments]" || page.Messages[page.Events[0].Subject].Attachment.Status != desk.MediaReady {
 		t.Errorf("events: %+v", page.Events)
 	}
-	if counts := w.Media.FetchCounts(); counts != (media.FetchCounts{Ready: 1}) {
-		t.Errorf("counts %+v", counts)
-	}
+	waitFor(t, "the count, which follows the commit", func() bool { return w.Media.FetchCounts() == media.FetchCounts{Ready: 1} })
 }
 
 // A provider that fails is asked again, and the content must match the reported size and
