@@ -288,6 +288,12 @@ func (e *exporter) whole(write func()) func() error {
 
 // array writes an array. fill calls add for each item.
 func (e *exporter) array(fill func(add func(func([]byte) []byte) error) error) error {
+	// What a list before this one has left is no part of a page any more.
+	if e.page = false; len(e.b) >= partBytes {
+		if err := e.send(); err != nil {
+			return err
+		}
+	}
 	first := true
 	e.b = append(e.b, '[')
 	err := fill(func(one func([]byte) []byte) error {
