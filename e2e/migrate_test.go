@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,18 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	waitFor(t, "a delivery to fail", func() bool {
 		return strings.Contains(string(c.must(t, 200, "GET", "/webhooks/"+webhook+"/deliveries", "")), "restarting")
 	})
+	made := func(body string) string {
+		return decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/contacts", body)).Data.ID
+	}
+	one, other, third := made(`{"external_id":"one","email":"one@example.com"}`), made(`{"external_id":"other","email":"other@example.com"}`), made(`{"external_id":"third"}`)
+	c.must(t, 200, "POST", "/contacts/"+one+"/merge", `{"from":"`+third+`"}`)
+	c.must(t, 409, "PATCH", "/contacts/"+one, `{"email":"other@example.com"}`)
+	waitFor(t, "the conflict with "+other, func() bool { return strings.Contains(string(c.must(t, 200, "GET", "/conflicts", "")), other) })
+	broadcast := decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/broadcasts",
+		`{"name":"Spring","template":{"name":"offer","language":"de"},"consent":{"confirmed":true}}`)).Data.ID
+	c.must(t, 200, "POST", "/broadcasts/"+broadcast+"/rows", `{"rows":[{"to":{"phone":"`+phoneOf(20)+`"}},{"to":{"phone":"`+phoneOf(21)+`"}}]}`)
+	c.must(t, 200, "POST", "/broadcasts/"+broadcast+"/start", `{}`)
+	waitFor(t, "the broadcast to end", func() bool { return strings.Contains(string(c.must(t, 200, "GET", "/broadcasts/"+broadcast, "")), `"state":"done"`) })
 	for _, content := range []string{"a text", strings.Repeat("a long one ", 200_000), "a text"} {
 		w.media = append(w.media, decode[struct{ Data struct{ ID string } }](t, c.must(t, 201, "POST", "/media?name=a.txt", content)).Data.ID)
 	}
@@ -333,7 +346,10 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("it answers %v: %s", err, r.stdout)
 		}
 		for _, table := range answer.Tables {
-			if table.Rows == 0 && table.Name != "event_floors" { // event_floors is empty because no event has expired; TestEventRetention copies expired events
+			// event_floors is empty because no event has expired; TestEventRetention copies expired
+			// events. broadcast_numbers has the numbers of people who were deleted from a broadcast
+			// that has not ended.
+			if table.Rows == 0 && !slices.Contains([]string{"event_floors", "broadcast_numbers"}, table.Name) {
 				t.Errorf("nothing of the table %s was there to be copied", table.Name)
 			}
 		}
