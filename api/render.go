@@ -241,3 +241,36 @@ func listOf[T any](b []byte, list []T, one func([]byte, T) []byte, next string) 
 	}
 	return append(b, '}')
 }
+
+// appendActor appends an actor, with the name that it has now.
+func appendActor(b []byte, a desk.Actor, s *desk.Settings) []byte {
+	b = append(append(b, `{"kind":"`...), a.Kind...)
+	b = appendIDOrNull(append(b, `","id":`...), a.ID)
+	return append(appendText(append(b, `,"name":`...), ActorName(s, a)), '}')
+}
+
+func appendIDOrNull(b []byte, id desk.ID) []byte {
+	if id.IsZero() {
+		return append(b, "null"...)
+	}
+	return appendID(b, id)
+}
+
+// ActorName is the name that an actor has now; "" if the actor has no name.
+func ActorName(s *desk.Settings, a desk.Actor) string {
+	switch a.Kind {
+	case desk.ByKey:
+		if k := s.Key(a.ID); k != nil {
+			return k.Name
+		}
+	case desk.ByMember:
+		if m := s.Member(a.ID); m != nil {
+			return m.Name
+		}
+	case desk.ByProvider:
+		if c := s.Channel(a.ID); c != nil {
+			return string(c.Kind)
+		}
+	}
+	return ""
+}

@@ -337,10 +337,6 @@ func (b *Book) byID(id ID) (*Contact, error) {
 	return nil, NoContactBut(b.merged[id])
 }
 
-// NoContact is the error for an id that no contact of the workspace has. A contact of
-// another workspace gets the same error (spec, Authentication 7).
-func NoContact() *Error { return NotFoundf("no contact in this workspace has this id") }
-
 // Holder returns the contact that holds an identity now, or nil. If several contacts
 // share the identity since an older release, it returns the one with exactly this
 // spelling, or IdentityConflict if there is none.

@@ -168,51 +168,6 @@ func ConflictOf(err error, actor Actor) *Conflict {
 	return c
 }
 
-// move runs an OpMove.
-func (b *Book) move(op *Op, actor Actor, now Time) (Outcome, error) {
-	to, err := b.byID(op.Target)
-	if err != nil {
-		return Outcome{}, err
-	}
-	i := op.Remove[0]
-	from, ambiguous := b.holder(i)
-	switch {
-	case ambiguous:
-		return Outcome{}, InvalidAt("/identity", "several contacts hold it since an older release: change one of them")
-	case from == nil:
-		return Outcome{}, InvalidAt("/identity", "no contact holds it now")
-	case from == to:
-		return Outcome{Status: StatusUpdated, ID: to.ID, Contact: to}, nil
-	case len(to.Further) >= MaxFurther:
-		return Outcome{}, InvalidAt("/to", "a contact holds at most %d further handles", MaxFurther).Advise(RemoveIdentities)
-	}
-	claim, next := i.Claim(), *from
-	var moved []Identity
-	for _, name := range personFields[:3] {
-		if own, _ := identityOf(name, *from.field(name)); *from.field(name) != "" && own.Claim() == claim {
-			moved, *next.field(name) = append(moved, own), ""
-		}
-	}
-	next.Further = slices.DeleteFunc(slices.Clone(from.Further), func(f Identity) bool {
-		found := f.normal().Claim() == claim
-		if found {
-			moved = append(moved, f)
-		}
-		return found
-	})
-	b.replace(from, &next, from.differs(&next), actor, now)
-	got := *to
-	got.Further = slices.Clone(to.Further)
-	for _, m := range moved {
-		m = m.further()
-		if at, held := slices.BinarySearchFunc(got.Further, m, compareIdentities); !held {
-			got.Further = slices.Insert(got.Further, at, m)
-		}
-	}
-	b.replace(to, &got, []string{"identities"}, actor, now)
-	return Outcome{Status: StatusUpdated, ID: to.ID, Contact: &got}, nil
-}
-
 // Check refuses a decision that does not fit the conflict.
 func (d *ConflictDecision) Check(c *Conflict, s *Settings) error {
 	switch d.Action {

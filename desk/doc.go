@@ -21,6 +21,7 @@
 //	op.go            operations, the form of every change of a contact; look-ups
 //	conflict.go      conflicts between contacts, and decisions about them
 //	merge.go         what becomes of two contacts that are merged
+//	merge_record.go  the record of a merge
 //	unmerge.go       undoing a merge
 //	book.go          Book.Apply: matching, conflicts, owners; all contact writes use it
 //	brief.go         which contacts a Book may hold without their further identities

@@ -3,11 +3,7 @@ package desk
 import (
 	"slices"
 	"strings"
-	"time"
 )
-
-// UndoMerge is how long a merge can be undone (contract-data §6).
-const UndoMerge = 30 * 24 * time.Hour
 
 // MaxMerged is how many conversations, and how many files, the contact that is merged may have
 // (contract-data §6).
@@ -15,114 +11,6 @@ const MaxMerged = 10_000
 
 // MaxTake is how many fields a request can name to take.
 const MaxTake = MaxAttributes + 6
-
-// A Merge is the record of two contacts of one person that became one (contract-data §6).
-type Merge struct {
-	ID          ID
-	Into, From  ID
-	Survivor    ID // the contact that From is part of now; zero once the merge is undone
-	At          Time
-	Actor       Actor
-	UndoneAt    Time          // 0: in force
-	Changes     []FieldChange // empty once the merge can't be undone any more
-	Moved       Moved
-	NotRestored []NotRestored
-	Undo        *Undo // nil once the merge can't be undone any more
-}
-
-// UndoUntil is the time until which the merge can be undone.
-func (m *Merge) UndoUntil() Time { return m.At + Time(UndoMerge.Milliseconds()) }
-
-// Expired tells whether the merge can't be undone any more.
-func (m *Merge) Expired(now Time) bool { return m.Undo == nil || now >= m.UndoUntil() }
-
-// ListBytes is an upper limit for the size of the merge in a list, as JSON.
-func (m *Merge) ListBytes() int {
-	n := recordRoom + 40*len(m.Moved.Closed)
-	for _, c := range m.Changes {
-		n += detailFrame + jsonBytes(c.Field) + jsonBytes(c.Kept) + jsonBytes(c.Lost) + 2*memberRoom
-	}
-	for _, r := range m.NotRestored {
-		n += detailFrame + jsonBytes(r.Field)
-	}
-	return n
-}
-
-// memberRoom is the space that a list reserves for the member that an owner's id stands for.
-const memberRoom = 3 * 1024
-
-// A FieldChange is a field of which both contacts had a value, or which the surviving contact
-// got. The values are texts: digits of a phone, an owner's id, an attribute's JSON. "" is null.
-type FieldChange struct {
-	Field      string // name, or attributes.KEY
-	Kept, Lost string
-	Taken      bool // the surviving contact got Kept, and had Lost before
-}
-
-// Given tells whether the surviving contact got the value from the other one.
-func (c *FieldChange) Given() bool { return c.Taken || c.Lost == "" }
-
-// Moved counts what a merge has moved.
-type Moved struct {
-	Identities    int
-	Conversations int
-	Closed        []ID // the conversations that the merge closed: a channel has one open one
-}
-
-// A NotRestored is a part that an undo could not restore.
-type NotRestored struct {
-	Field  string
-	Reason NotRestoredReason
-}
-
-// A NotRestoredReason says why an undo could not restore a part.
-type NotRestoredReason string
-
-// The reasons (contract-data §6).
-const (
-	RestoreChanged NotRestoredReason = "changed" // it was changed after the merge
-	RestoreTaken   NotRestoredReason = "taken"   // another contact has it now
-	RestoreGone    NotRestoredReason = "gone"    // it was deleted after the merge
-)
-
-// An Undo has what is needed to undo a merge.
-type Undo struct {
-	From          Person         // the merged contact, as it was
-	Shared        []Claim        // the claims that both contacts had, since an older release
-	Conversations []ID           // those that moved
-	Windows       []MergedWindow // of all channels on which one of the contacts had a window
-	Merges        []ID           // the earlier merges into the merged contact
-	Conflicts     []ID           // those that the merge resolved
-	Rows          []RowRef       // of broadcasts
-}
-
-// A Person has the values of a contact.
-type Person struct {
-	ExternalID, Name, Email, Phone, Note string
-	Attributes                           string // JSON
-	Owner                                ID
-	Further                              []Identity
-	CreatedAt                            Time
-}
-
-// A MergedWindow is the windows of two contacts on a channel, and what a merge made of them.
-type MergedWindow struct {
-	Channel          ID
-	Into, From, Both Window
-}
-
-// A Merged says which contact an id leads to that was merged, and by which merge.
-type Merged struct{ Into, Merge ID }
-
-// NoContactBut is like NoContact, for an id that may be of a merged contact.
-func NoContactBut(m Merged) *Error {
-	if m.Merge.IsZero() {
-		return NoContact()
-	}
-	e := NotFoundf("the contact with this id was merged into another contact")
-	e.Details = m
-	return e
-}
 
 // personFields are the fields of a contact that a merge decides about, except attributes.
 var personFields = []string{"external_id", "email", "phone", "name", "note", "owner"}
@@ -329,21 +217,47 @@ func (w Window) With(other Window) Window {
 	return both
 }
 
-// Shown returns the record as callers see it at a moment: without what an undo needs, and
-// without values once the merge can't be undone any more.
-func (m *Merge) Shown(now Time) *Merge {
-	shown := *m
-	shown.Undo = nil
-	if m.At != 0 && now >= m.UndoUntil() {
-		shown.Changes = nil
+// move runs an OpMove.
+func (b *Book) move(op *Op, actor Actor, now Time) (Outcome, error) {
+	to, err := b.byID(op.Target)
+	if err != nil {
+		return Outcome{}, err
 	}
-	return &shown
+	i := op.Remove[0]
+	from, ambiguous := b.holder(i)
+	switch {
+	case ambiguous:
+		return Outcome{}, InvalidAt("/identity", "several contacts hold it since an older release: change one of them")
+	case from == nil:
+		return Outcome{}, InvalidAt("/identity", "no contact holds it now")
+	case from == to:
+		return Outcome{Status: StatusUpdated, ID: to.ID, Contact: to}, nil
+	case len(to.Further) >= MaxFurther:
+		return Outcome{}, InvalidAt("/to", "a contact holds at most %d further handles", MaxFurther).Advise(RemoveIdentities)
+	}
+	claim, next := i.Claim(), *from
+	var moved []Identity
+	for _, name := range personFields[:3] {
+		if own, _ := identityOf(name, *from.field(name)); *from.field(name) != "" && own.Claim() == claim {
+			moved, *next.field(name) = append(moved, own), ""
+		}
+	}
+	next.Further = slices.DeleteFunc(slices.Clone(from.Further), func(f Identity) bool {
+		found := f.normal().Claim() == claim
+		if found {
+			moved = append(moved, f)
+		}
+		return found
+	})
+	b.replace(from, &next, from.differs(&next), actor, now)
+	got := *to
+	got.Further = slices.Clone(to.Further)
+	for _, m := range moved {
+		m = m.further()
+		if at, held := slices.BinarySearchFunc(got.Further, m, compareIdentities); !held {
+			got.Further = slices.Insert(got.Further, at, m)
+		}
+	}
+	b.replace(to, &got, []string{"identities"}, actor, now)
+	return Outcome{Status: StatusUpdated, ID: to.ID, Contact: &got}, nil
 }
-
-// Event returns an event of the merge.
-func (m *Merge) Event(t EventType, actor Actor, now Time) Event {
-	return Event{Type: t, Subject: m.ID, Contact: m.Into, Actor: actor, At: now}
-}
-
-// A BlockedUndo is the detail of an undo before which another merge has to be undone.
-type BlockedUndo struct{ Merge ID }

@@ -23,6 +23,7 @@
 //	imports.go        how far imports of files are
 //	exports.go        all records, page by page
 //	search.go         the terms by which contacts are found, and their history
+//	examine.go        what parley doctor asks
 //	uploads.go        files that are imported in the console, and their rejected rows
 //	broadcasts.go     broadcasts and their rows
 //	pace.go           places within a provider's limits

@@ -24,19 +24,6 @@ const (
 	dueAtOnce = 500
 )
 
-// A drive is a workspace whose broadcasts this process sends.
-type drive struct {
-	ws      desk.ID
-	cancel  context.CancelFunc
-	flying  sync.WaitGroup
-	woken   chan struct{} // has an element if there may be something to do
-	runners map[desk.ID]*runner
-	limits  map[desk.ID]*rate.Limiter // of channels
-
-	mu      sync.Mutex
-	flights int
-}
-
 // Run sends the broadcasts of all workspaces, until ctx ends. A workspace is driven by one
 // process at a time, by its lease; a claim checks the lease again.
 func (a *Service) Run(ctx context.Context) {

@@ -1,10 +1,13 @@
 package broadcast
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"parley/desk"
+
+	"golang.org/x/time/rate"
 )
 
 // A runner is what a process remembers of a broadcast that runs. It is used by the drive's
@@ -81,3 +84,16 @@ func (r *runner) refused(seconds int, now time.Time) {
 
 // taken notes that the provider has taken a message.
 func (r *runner) taken() { r.refusals, r.probing = 0, false }
+
+// A drive is a workspace whose broadcasts this process sends.
+type drive struct {
+	ws      desk.ID
+	cancel  context.CancelFunc
+	flying  sync.WaitGroup
+	woken   chan struct{} // has an element if there may be something to do
+	runners map[desk.ID]*runner
+	limits  map[desk.ID]*rate.Limiter // of channels
+
+	mu      sync.Mutex
+	flights int
+}

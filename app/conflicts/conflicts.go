@@ -136,3 +136,11 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID, limit int) (int, error
 	}
 	return a.Store.ForgetConflicts(ctx, ws, min(now, a.Now())-desk.Time(desk.KeepConflict.Milliseconds()), limit)
 }
+
+// A waiting has the refusals of a workspace that are not stored yet, by set of contacts.
+type waiting struct {
+	sets  map[[32]byte]*desk.Conflict
+	order [][32]byte
+	room  float64 // how many more sets may come now
+	at    time.Duration
+}

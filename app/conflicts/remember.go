@@ -20,14 +20,6 @@ const (
 	lastTime = 5 * time.Second
 )
 
-// A waiting has the refusals of a workspace that are not stored yet, by set of contacts.
-type waiting struct {
-	sets  map[[32]byte]*desk.Conflict
-	order [][32]byte
-	room  float64 // how many more sets may come now
-	at    time.Duration
-}
-
 // Note remembers a refusal for a conflict between several contacts. It costs no read or write;
 // other errors are ignored.
 func (a *Service) Note(ws desk.ID, actor desk.Actor, refusal error) {

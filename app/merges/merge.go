@@ -206,32 +206,6 @@ func moveWindows(tx store.Tx, m *desk.Merge) error {
 	return nil
 }
 
-// moveAttempts makes unsettled attempts of a contact another one's.
-func moveAttempts(tx store.Tx, from, into desk.ID, which func(*desk.Attempt) bool) error {
-	list, err := tx.AttemptsTo(from)
-	if err != nil {
-		return err
-	}
-	for _, found := range list {
-		at, err := tx.Attempt(found.ID) // locks it: another transaction may be settling it
-		if err != nil {
-			return err
-		}
-		if at == nil || at.Phase.Settled() || at.Erased || at.Plan.Contact != from || !which(at) {
-			continue
-		}
-		at.Plan.Contact = into
-		if err := tx.PutAttempt(at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func conversationEvent(id, contact desk.ID, changed []string, actor desk.Actor, now desk.Time) desk.Event {
-	return desk.Event{Type: desk.ConversationUpdated, Subject: id, Contact: contact, Actor: actor, At: now, Changed: changed}
-}
-
 // Try is Do as a dry run (contract-data §1): it stores nothing and takes no lock. The record
 // has neither an id nor a time, unless the merge is in force already.
 func (a *Service) Try(ctx context.Context, p desk.Principal, r Request) (*desk.Merge, error) {

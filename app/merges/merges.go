@@ -124,3 +124,29 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID, limit int) (int, error
 	}
 	return a.Store.ForgetMerges(ctx, ws, min(now, a.Now())-desk.Time(desk.UndoMerge.Milliseconds()), limit)
 }
+
+// moveAttempts makes unsettled attempts of a contact another one's.
+func moveAttempts(tx store.Tx, from, into desk.ID, which func(*desk.Attempt) bool) error {
+	list, err := tx.AttemptsTo(from)
+	if err != nil {
+		return err
+	}
+	for _, found := range list {
+		at, err := tx.Attempt(found.ID) // locks it: another transaction may be settling it
+		if err != nil {
+			return err
+		}
+		if at == nil || at.Phase.Settled() || at.Erased || at.Plan.Contact != from || !which(at) {
+			continue
+		}
+		at.Plan.Contact = into
+		if err := tx.PutAttempt(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func conversationEvent(id, contact desk.ID, changed []string, actor desk.Actor, now desk.Time) desk.Event {
+	return desk.Event{Type: desk.ConversationUpdated, Subject: id, Contact: contact, Actor: actor, At: now, Changed: changed}
+}

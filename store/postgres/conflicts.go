@@ -110,13 +110,6 @@ func dropConflicts(p *pipe, ws desk.ID, ids []desk.ID) {
 	p.put(dropConflictsQuery, uuid(ws), uuids(ids))
 }
 
-// eraseConflicts deletes the conflicts of deleted contacts: they name identities.
-func eraseConflicts(p *pipe, ws desk.ID, contacts any) {
-	const of = ` IN (SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]))`
-	p.put(`DELETE FROM conflicts WHERE workspace_id = $1 AND id`+of, uuid(ws), contacts)
-	p.put(`DELETE FROM conflict_contacts WHERE workspace_id = $1 AND conflict_id`+of, uuid(ws), contacts)
-}
-
 func (t *tx) Conflict(id desk.ID) (*desk.Conflict, error) {
 	return one(t.pipe, "conflict", readConflict, conflictQuery+forUpdate, uuid(t.ws), uuid(id))
 }

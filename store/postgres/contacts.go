@@ -550,3 +550,17 @@ func (c claims) args(ws desk.ID) []any {
 	}
 	return w.args(ws)
 }
+
+// loadMerged tells a Book where those of the named contacts are that were merged. It takes a
+// round trip only if a contact is missing.
+func loadMerged(p *pipe, ws desk.ID, book *desk.Book, ids []desk.ID) error {
+	missing := book.Missing(ids)
+	if missing == nil {
+		return nil
+	}
+	found, err := merged(p, ws, missing)
+	for id, m := range found {
+		book.LoadMerged(id, m)
+	}
+	return err
+}

@@ -122,20 +122,6 @@ func merged(p *pipe, ws desk.ID, ids []desk.ID) (map[desk.ID]desk.Merged, error)
 	return found, p.send("merged contacts")
 }
 
-// loadMerged tells a Book where those of the named contacts are that were merged. It takes a
-// round trip only if a contact is missing.
-func loadMerged(p *pipe, ws desk.ID, book *desk.Book, ids []desk.ID) error {
-	missing := book.Missing(ids)
-	if missing == nil {
-		return nil
-	}
-	found, err := merged(p, ws, missing)
-	for id, m := range found {
-		book.LoadMerged(id, m)
-	}
-	return err
-}
-
 // MergedInto returns the ids of all contacts that are part of a contact.
 func (s *Store) MergedInto(ctx context.Context, ws, contact desk.ID) (ids []desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
@@ -249,4 +235,11 @@ func (t *tx) DropWindow(channel, contact desk.ID) error {
 
 func (t *tx) HeardSince(channel, contact desk.ID, after desk.Time) (desk.Time, error) {
 	return one(t.pipe, "heard since", readTime, heardSinceQuery, uuid(t.ws), uuid(contact), uuid(channel), int64(after))
+}
+
+// eraseConflicts deletes the conflicts of deleted contacts: they name identities.
+func eraseConflicts(p *pipe, ws desk.ID, contacts any) {
+	const of = ` IN (SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]))`
+	p.put(`DELETE FROM conflicts WHERE workspace_id = $1 AND id`+of, uuid(ws), contacts)
+	p.put(`DELETE FROM conflict_contacts WHERE workspace_id = $1 AND conflict_id`+of, uuid(ws), contacts)
 }
