@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	broadcastRows  = flag.Int("broadcast-rows", 300, "how many people TestBroadcast_once and TestBroadcast_counts send to. Long run: -broadcast-rows 20000")
+	broadcastRows  = flag.Int("broadcast-rows", 300, "how many people TestBroadcast_once and TestBroadcast_pause send to. Long run: -broadcast-rows 20000")
 	broadcastStops = flag.Int("broadcast-stops", 5, "how often TestBroadcast_pause pauses. Long run: -broadcast-stops 200")
 )
 
