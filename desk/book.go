@@ -29,7 +29,9 @@ type Entry struct {
 	Now    *Contact // nil: deleted, or not created
 	held   []Claim  // the claims of Now or, after a deletion, of the last contact before it
 
-	MergedInto ID // of a contact that was merged, not deleted: the one that has its data now
+	MergedInto ID      // of a contact that was merged, not deleted: the one that has its data now
+	Passes     []Claim // those of its claims that pass to MergedInto, also if others share them since an older release
+	passed     []Claim // the claims that pass to this contact
 }
 
 // NewBook opens an empty Book over a workspace's settings, sized for n contacts.
@@ -520,7 +522,8 @@ func sameIdentities(a, b *Contact) bool {
 
 // Claims returns how the workspace's claims change when the entry is flushed: the claims
 // that the contact gives up, and those that it gets. The store deletes the released claims
-// of all entries first, because another contact of the group may have taken them.
+// of all entries first, because another contact of the group may have taken them. Claims that
+// pass to another contact are in neither list.
 func (e *Entry) Claims() (released, taken []Claim) {
 	switch {
 	case e.Stored == nil && e.Now == nil:
@@ -528,12 +531,12 @@ func (e *Entry) Claims() (released, taken []Claim) {
 	case e.Stored == nil:
 		return nil, e.held
 	case e.Now == nil:
-		return e.Stored.Claims(), nil
+		return without(e.Stored.Claims(), e.Passes), nil
 	case sameIdentities(e.Stored, e.Now):
 		return nil, nil
 	}
 	before, after := e.Stored.Claims(), e.held
-	return without(before, after), without(after, before)
+	return without(before, after), without(without(after, before), e.passed)
 }
 
 // without returns the claims of list that the other list does not have.

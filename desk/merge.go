@@ -82,12 +82,13 @@ func (b *Book) merge(op *Op, actor Actor, now Time) (Outcome, error) {
 		return Outcome{}, Invalidf("the contact's attributes would hold %d bytes, and may hold %d", n, MaxAttributeBytes)
 	}
 	m.Into, m.From, m.Survivor, m.At, m.Actor = into.ID, from.ID, into.ID, now, actor
+	passes := without(from.Claims(), into.Claims())
 	b.release(from)
 	if changed := into.differs(&c); changed != nil {
 		b.replace(into, &c, changed, actor, now)
 	}
 	e := b.entries[from.ID]
-	e.MergedInto = into.ID
+	e.MergedInto, e.Passes, b.entries[into.ID].passed = into.ID, passes, passes
 	b.put(e, nil, Event{Type: ContactDeleted, Subject: from.ID, Actor: actor, At: max(now, from.UpdatedAt)})
 	return Outcome{Status: StatusUpdated, ID: into.ID, Contact: b.Contact(into.ID), Merge: m}, nil
 }

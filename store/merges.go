@@ -44,7 +44,9 @@ type MergeTx interface {
 	// there is none.
 	NewestMerge(contact desk.ID) (desk.ID, error)
 
-	// PutMerge stores a merge. A stored merge keeps who was merged, and when.
+	// PutMerge stores a merge. A stored merge keeps who was merged, and when. With an undone one,
+	// it takes the values from the records of later merges of the contact, which are undone too:
+	// they may be values of the contact that is separate again.
 	PutMerge(*desk.Merge) error
 
 	// Parts returns the conversations of a contact, in the order of ids, and the number of its
@@ -57,8 +59,10 @@ type MergeTx interface {
 	MoveContact(from, into desk.ID) (merges []desk.ID, err error)
 
 	// MoveConversations makes those of the conversations that are a contact's another one's,
-	// with their files and jobs, and these merges. It returns the conversations that it moved.
-	MoveConversations(from, into desk.ID, conversations, merges []desk.ID) (moved []desk.ID, err error)
+	// with the files in them that the person sent, their jobs and the replies in them that were
+	// not sent. It also moves templates that were not sent to these numbers, and these merges. It
+	// returns the conversations that it moved.
+	MoveConversations(from, into desk.ID, conversations []desk.ID, numbers []string, merges []desk.ID) (moved []desk.ID, err error)
 
 	// WindowsOf returns the windows of a contact by channel.
 	WindowsOf(contact desk.ID) (map[desk.ID]desk.Window, error)

@@ -54,7 +54,9 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 			return err
 		}
 		m.UndoneAt, m.Survivor = now, desk.ID{}
-		if err := tx.PutMerge(m); err != nil {
+		kept := *m
+		kept.Undo = &desk.Undo{} // the values are needed no more
+		if err := tx.PutMerge(&kept); err != nil {
 			return err
 		}
 		conflicts, err := reopenConflicts(tx, m, p.Actor, now)
@@ -93,7 +95,7 @@ func moveBack(tx store.Tx, m *desk.Merge, from *desk.Contact, actor desk.Actor, 
 	if err := tx.ReturnRows(u.Rows, m.From); err != nil {
 		return nil, err
 	}
-	moved, err := tx.MoveConversations(m.Into, m.From, u.Conversations, u.Merges)
+	moved, err := tx.MoveConversations(m.Into, m.From, u.Conversations, from.Numbers(), u.Merges)
 	if err != nil {
 		return nil, err
 	}

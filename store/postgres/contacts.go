@@ -455,6 +455,8 @@ const (
 	WHERE i.ctid = l.place`
 	releaseClaimsOnCitus = `DELETE FROM claims i USING unnest($2::text[], $3::text[], $4::uuid[]) u (kind, value, contact_id)
 	WHERE i.workspace_id = $1 AND i.kind = u.kind AND i.value = u.value AND i.contact_id = u.contact_id`
+	// A claim that contacts share since an older release keeps its place among them.
+	passClaim = `UPDATE claims SET contact_id = $5 WHERE workspace_id = $1 AND kind = $2 AND value = $3 AND contact_id = $4`
 	// It is a plain INSERT, so that a claim of another contact is an error. DO NOTHING
 	// would drop the claim, and DO UPDATE would steal it.
 	takeClaims = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
@@ -478,6 +480,9 @@ func flushBook(t *tx, book *desk.Book) error {
 		case e.Stored == nil && e.Now == nil: // created and deleted again
 		case e.Now == nil:
 			gone.add(e.Stored, e.Stored.Version)
+			for _, i := range e.Passes {
+				t.put(passClaim, uuid(t.ws), i.Kind, i.Value, uuid(e.Stored.ID), uuid(e.MergedInto))
+			}
 			if e.MergedInto.IsZero() {
 				deleted, erased = append(deleted, e.Stored), append(erased, uuid(e.Stored.ID))
 			}

@@ -54,9 +54,20 @@ var moveConversationsQueries = []string{
 	`UPDATE media_jobs SET contact_id = $3 WHERE workspace_id = $1 AND conversation_id = ANY ($4::uuid[])
 		AND media_id IN (SELECT id FROM media WHERE workspace_id = $1 AND contact_id = $2)`,
 	`UPDATE media SET contact_id = $3 WHERE workspace_id = $1 AND contact_id = $2 AND id IN
-		(SELECT m.media_id FROM media f JOIN messages m ON m.workspace_id = $1 AND m.media_id = f.id WHERE f.workspace_id = $1 AND f.contact_id = $2 AND m.conversation_id = ANY ($4::uuid[]))`,
+		(SELECT m.media_id FROM media f JOIN messages m ON m.workspace_id = $1 AND m.media_id = f.id AND m.direction = 'inbound' WHERE f.workspace_id = $1 AND f.contact_id = $2 AND m.conversation_id = ANY ($4::uuid[]))`,
 	`UPDATE auto_replies SET contact_id = $3 WHERE workspace_id = $1 AND contact_id = $2 AND conversation_id = ANY ($4::uuid[])`,
 }
+
+const (
+	// The attempts that sent nothing and are moved: replies by their conversation, templates by
+	// the number. Citus takes no cast of a column to json in a statement that changes rows.
+	unsentPartsQuery = `SELECT id FROM attempts WHERE workspace_id = $1 AND contact_id = $2 AND phase IN ('refused', 'released') AND NOT erased
+		AND CASE WHEN plan::json ->> 'Reply' IS NULL THEN number = ANY ($4::text[]) ELSE (plan::json ->> 'Conversation')::uuid = ANY ($3::uuid[]) END ORDER BY id FOR UPDATE`
+	moveUnsentQuery = `UPDATE attempts SET contact_id = $3 WHERE workspace_id = $1 AND contact_id = $2 AND id = ANY ($4::uuid[])`
+
+	// forgetLaterQuery takes the values from the undone merges of a contact since a time.
+	forgetLaterQuery = `UPDATE merges SET changes = '' WHERE workspace_id = $1 AND (into_id = $2 OR from_id = $2) AND undone_at > 0 AND at >= $3 AND id <> $4`
+)
 
 func readMerge(row pgx.Row) (*desk.Merge, error) {
 	m := &desk.Merge{}
@@ -182,6 +193,9 @@ func (t *tx) NewestMerge(contact desk.ID) (desk.ID, error) {
 }
 
 func (t *tx) PutMerge(m *desk.Merge) error {
+	if m.UndoneAt != 0 {
+		t.put(forgetLaterQuery, uuid(t.ws), uuid(m.Into), int64(m.At), uuid(m.ID))
+	}
 	number, err := one(t.pipe, "number of a merge", func(row pgx.Row) (n int64, err error) { return n, row.Scan(&n) }, lastIntoQuery, uuid(t.ws), uuid(m.Into))
 	if err != nil {
 		return err
@@ -209,11 +223,16 @@ func (t *tx) MoveContact(from, to desk.ID) (merges []desk.ID, err error) {
 	return all(t.pipe, "move a contact", readUUID, moveSurvivorsQuery, uuid(t.ws), uuid(from), uuid(to))
 }
 
-func (t *tx) MoveConversations(from, to desk.ID, conversations, merges []desk.ID) (moved []desk.ID, err error) {
+func (t *tx) MoveConversations(from, to desk.ID, conversations []desk.ID, numbers []string, merges []desk.ID) (moved []desk.ID, err error) {
 	list := uuids(conversations)
 	for _, query := range moveConversationsQueries {
 		t.put(query, uuid(t.ws), uuid(from), uuid(to), list)
 	}
+	unsent, err := all(t.pipe, "attempts to move", readUUID, unsentPartsQuery, uuid(t.ws), uuid(from), list, append([]string{}, numbers...))
+	if err != nil {
+		return nil, err
+	}
+	t.put(moveUnsentQuery, uuid(t.ws), uuid(from), uuid(to), uuids(unsent))
 	t.put(`UPDATE merges SET survivor_id = $3 WHERE workspace_id = $1 AND survivor_id = $2 AND id = ANY ($4::uuid[])`, uuid(t.ws), uuid(from), uuid(to), uuids(merges))
 	return all(t.pipe, "move conversations", readUUID, `UPDATE conversations SET contact_id = $3 WHERE workspace_id = $1 AND contact_id = $2 AND id = ANY ($4::uuid[]) RETURNING id`,
 		uuid(t.ws), uuid(from), uuid(to), list)

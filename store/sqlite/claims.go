@@ -13,8 +13,10 @@ import (
 const (
 	// OR FAIL: after a failure, the whole transaction is rolled back. So SQLite need not
 	// prepare to undo only this statement.
-	takeClaimQuery    = `INSERT OR FAIL INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?1, ?2, ?3, 0, ?4)`
-	takeThreeQuery    = takeClaimQuery + `, (?1, ?5, ?6, 0, ?4), (?1, ?7, ?8, 0, ?4)`
+	takeClaimQuery = `INSERT OR FAIL INTO claims (workspace_id, kind, value, share, contact_id) VALUES (?1, ?2, ?3, 0, ?4)`
+	takeThreeQuery = takeClaimQuery + `, (?1, ?5, ?6, 0, ?4), (?1, ?7, ?8, 0, ?4)`
+	// A claim that contacts share since an older release keeps its place among them.
+	passClaimQuery    = `UPDATE claims SET contact_id = ?5 WHERE workspace_id = ?1 AND kind = ?2 AND value = ?3 AND contact_id = ?4`
 	releaseClaimQuery = `DELETE FROM claims WHERE workspace_id = ? AND kind = ? AND value = ? AND contact_id = ?`
 	makeClaimQuery    = `INSERT INTO claims (workspace_id, kind, value, share, contact_id)
 	SELECT ?1, ?2, ?3, coalesce(max(share) + 1, 0), ?4 FROM claims WHERE workspace_id = ?1 AND kind = ?2 AND value = ?3`

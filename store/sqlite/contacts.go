@@ -316,6 +316,11 @@ func flushEntries(c conn, ws desk.ID, entries []*desk.Entry, events []desk.Event
 				return err
 			}
 		}
+		for _, i := range e.Passes {
+			if err := c.stmt(passClaimQuery).id(ws).text(i.Kind).text(i.Value).id(e.Stored.ID).id(e.MergedInto).run(); err != nil {
+				return err
+			}
+		}
 		if e.Now == nil && e.Stored != nil && e.MergedInto.IsZero() {
 			deleted = append(deleted, e.Stored)
 		}

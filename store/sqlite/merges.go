@@ -54,9 +54,19 @@ var moveConversationsQueries = []string{
 	`UPDATE media_jobs SET contact_id = ?3 WHERE workspace_id = ?1 AND media_id IN (SELECT id FROM media INDEXED BY media_contact WHERE workspace_id = ?1 AND contact_id = ?2 AND contact_id IS NOT NULL)
 		AND conversation_id IN ` + inConversations,
 	`UPDATE media INDEXED BY media_contact SET contact_id = ?3 WHERE workspace_id = ?1 AND contact_id = ?2 AND contact_id IS NOT NULL AND EXISTS
-		(SELECT 1 FROM messages m WHERE m.workspace_id = ?1 AND m.media_id = media.id AND m.media_id IS NOT NULL AND m.conversation_id IN ` + inConversations + `)`,
+		(SELECT 1 FROM messages m WHERE m.workspace_id = ?1 AND m.media_id = media.id AND m.media_id IS NOT NULL AND m.direction = 'inbound' AND m.conversation_id IN ` + inConversations + `)`,
 	`UPDATE auto_replies SET contact_id = ?3 WHERE workspace_id = ?1 AND contact_id = ?2 AND conversation_id IN ` + inConversations,
 }
+
+// The move of attempts that sent nothing: replies by their conversation, templates by the
+// number, of which ?5 is a JSON array.
+const moveUnsentQuery = `UPDATE attempts INDEXED BY attempts_unsent SET contact_id = ?3 WHERE workspace_id = ?1 AND contact_id = ?2 AND phase IN ('refused', 'released') AND erased = 0
+	AND iif(plan ->> '$.Reply' IS NULL, number IN (SELECT value FROM json_each(?5)), unhex(plan ->> '$.Conversation', '-') IN ` + inConversations + `)`
+
+// forgetLaterQuery takes the values from the undone merges of a contact ?2 since a time.
+const forgetLaterQuery = `UPDATE merges SET changes = '' WHERE workspace_id = ?1 AND id IN (
+	SELECT id FROM merges INDEXED BY merges_into WHERE workspace_id = ?1 AND into_id = ?2
+	UNION ALL SELECT id FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id = ?2) AND undone_at > 0 AND at >= ?3 AND id <> ?4`
 
 const moveConversationsQuery = `UPDATE conversations` + byContact + ` SET contact_id = ?3 WHERE workspace_id = ?1 AND contact_id = ?2 AND id IN ` + inConversations + ` RETURNING id`
 
@@ -229,6 +239,11 @@ func (t *tx) NewestMerge(contact desk.ID) (desk.ID, error) {
 }
 
 func (t *tx) PutMerge(m *desk.Merge) error {
+	if m.UndoneAt != 0 {
+		if err := t.c.stmt(forgetLaterQuery).id(t.ws).id(m.Into).time(m.At).id(m.ID).run(); err != nil {
+			return failed("forget later merges", err)
+		}
+	}
 	return failed("store merge", t.c.stmt(putMergeQuery).id(t.ws).id(m.ID).id(m.Into).id(m.From).idOrNull(m.Survivor).time(m.At).text(string(m.Actor.Kind)).id(m.Actor.ID).
 		time(m.UndoneAt).json(m.Moved).json(m.NotRestored).json(m.Changes).json(m.Undo).run())
 }
@@ -254,13 +269,16 @@ func (t *tx) MoveContact(from, into desk.ID) (merges []desk.ID, err error) {
 	return all("move merges", t.c.stmt(moveSurvivorsQuery+` RETURNING id`).id(t.ws).id(from).id(into), (*stmt).readID)
 }
 
-func (t *tx) MoveConversations(from, into desk.ID, conversations, merges []desk.ID) (moved []desk.ID, err error) {
+func (t *tx) MoveConversations(from, into desk.ID, conversations []desk.ID, numbers []string, merges []desk.ID) (moved []desk.ID, err error) {
 	clear(t.stored)
 	list := hexes(conversations)
 	for _, query := range moveConversationsQueries {
 		if err := t.c.stmt(query).id(t.ws).id(from).id(into).json(list).run(); err != nil {
 			return nil, failed("move conversations", err)
 		}
+	}
+	if err := t.c.stmt(moveUnsentQuery).id(t.ws).id(from).id(into).json(list).json(numbers).run(); err != nil {
+		return nil, failed("move attempts", err)
 	}
 	if moved, err = all("move conversations", t.c.stmt(moveConversationsQuery).id(t.ws).id(from).id(into).json(list), (*stmt).readID); err != nil {
 		return nil, err

@@ -45,8 +45,19 @@ func mergesMove(t *testing.T, s store.Store) {
 	window := desk.Window{OpenedAt: 5000, Number: "905321110001"}
 	job := store.MediaJob{Media: file.ID, Channel: channel, Contact: from.ID, Conversation: talk.ID, Message: message.ID, TS: 5000, Ref: "r", Due: now()}
 	refusedOne := &desk.Attempt{ID: newID(), Key: "refused", Phase: desk.Refused, CreatedAt: 1, SettledAt: 2, Plan: desk.Plan{Channel: channel, Contact: from.ID}}
+	refusedOne.Plan.Number, refusedOne.Plan.Text = "905321110001", "to from"
+	refusedReply := &desk.Attempt{ID: newID(), Key: "refused reply", Phase: desk.Refused, CreatedAt: 1, SettledAt: 2,
+		Plan: desk.Plan{Channel: channel, Contact: from.ID, Conversation: talk.ID, Reply: &desk.Reply{}}}
+	refusedOther := &desk.Attempt{ID: newID(), Key: "refused other", Phase: desk.Refused, CreatedAt: 1, SettledAt: 2,
+		Plan: desk.Plan{Channel: channel, Contact: into.ID, Conversation: other.ID, Reply: &desk.Reply{}}}
+	sent := &desk.Media{ID: newID(), ContactID: into.ID, Kind: desk.KindImage, Status: desk.MediaReady, CreatedAt: now()}
+	forwarded := &desk.Message{ID: newID(), ConversationID: talk.ID, ChannelID: channel, Direction: desk.Outbound, TS: 4000, Kind: desk.KindImage, Media: sent.ID, ContactID: from.ID}
 	commit(t, s, ws, func(tx store.Tx) error {
 		must(t, tx.PutConversation(&talk, &other))
+		must(t, tx.PutAttempt(refusedReply))
+		must(t, tx.PutAttempt(refusedOther))
+		must(t, tx.PutMedia(sent))
+		must(t, tx.PutMessage(forwarded))
 		must(t, tx.PutMedia(file))
 		must(t, tx.PutMediaJob(job))
 		must(t, tx.PutMessage(message))
@@ -114,7 +125,12 @@ func mergesMove(t *testing.T, s store.Store) {
 		none, err := tx.HeardSince(channel, into.ID, 5000)
 		must(t, err)
 		equal(t, "heard", []desk.Time{heard, none}, []desk.Time{5000, 0})
-		moved, err := tx.MoveConversations(into.ID, from.ID, []desk.ID{talk.ID, newID()}, m.Undo.Merges)
+		back, err := tx.Book(m.UndoLookup())
+		must(t, err)
+		_, err = back.Apply(&desk.Op{Kind: desk.OpUnmerge, ByID: true, Target: into.ID, Unmerge: m}, desk.Actor{}, now(), nil)
+		must(t, err)
+		must(t, tx.Flush(back))
+		moved, err := tx.MoveConversations(into.ID, from.ID, []desk.ID{talk.ID, newID()}, []string{"905321110001"}, m.Undo.Merges)
 		must(t, err)
 		equal(t, "moved back", moved, []desk.ID{talk.ID})
 		undone := *m
@@ -129,6 +145,24 @@ func mergesMove(t *testing.T, s store.Store) {
 	ids, err = s.MergedInto(t.Context(), ws, from.ID)
 	must(t, err)
 	equal(t, "the earlier merge is of the merged contact again", ids, []desk.ID{first.ID})
+	f, err := s.Media(t.Context(), ws, sent.ID)
+	must(t, err)
+	if f == nil || f.ContactID != into.ID {
+		t.Errorf("a file of the other contact, which was also sent to this one: %+v", f)
+	}
+	put(t, s, ws, remove(from.ID))
+	for _, a := range []*desk.Attempt{refusedOne, refusedReply} {
+		found, err := s.Attempt(t.Context(), ws, a.ID)
+		must(t, err)
+		if !found.Erased {
+			t.Errorf("%q of the deleted contact is left", found.Key)
+		}
+	}
+	untouched, err := s.Attempt(t.Context(), ws, refusedOther.ID)
+	must(t, err)
+	if untouched.Erased {
+		t.Error("a reply to the other contact is erased")
+	}
 }
 
 // mergesList: pages of merges, their values' life, and that a deleted contact leaves none.
@@ -177,6 +211,19 @@ func mergesList(t *testing.T, s store.Store) {
 		}
 	}
 	equal(t, "by id", len(found), 3)
+	for _, id := range want[:2] { // the older one is undone after the newer one
+		commit(t, s, ws, func(tx store.Tx) error {
+			m, err := tx.Merge(id)
+			must(t, err)
+			m.Changes, m.UndoneAt, m.Survivor = []desk.FieldChange{{Field: "name", Lost: "of both"}}, now(), desk.ID{}
+			return tx.PutMerge(m)
+		})
+	}
+	found, err = s.MergesByID(t.Context(), ws, want[:2])
+	must(t, err)
+	for _, m := range found {
+		equal(t, "values of the undone merges", m.Changes != nil, m.ID == want[1])
+	}
 	put(t, s, ws, remove(into.ID))
 	if left := list(ws, desk.ID{}, 10); left != nil {
 		t.Errorf("the merges %v of a deleted contact are left", left)

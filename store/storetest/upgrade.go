@@ -100,6 +100,35 @@ func Upgraded(t *testing.T, s store.Store) {
 	if shared, err = s.Shared(t.Context(), ws); err != nil || len(shared) != 2 {
 		t.Errorf("then shared: %v, %v", shared, err)
 	}
+	mergesShared(t, s, ws)
+}
+
+// mergesShared: a third contact gets a shared identity by a merge, and then holds it alone.
+func mergesShared(t *testing.T, s store.Store, ws desk.ID) {
+	t.Helper()
+	third := put(t, s, ws, upsert("third@example.com", ""))
+	number := desk.Claim{Kind: "phone", Value: "447700900999"}
+	for _, want := range [][]desk.ID{{OldID(8), third.ID}, nil} {
+		from := OldID(8)
+		if want != nil {
+			from = OldID(9)
+		}
+		merge(t, s, ws, third.ID, from)
+		shared, err := s.Shared(t.Context(), ws)
+		must(t, err)
+		var holders []desk.ID
+		for _, c := range shared {
+			if c.Claim == number {
+				holders = c.Contacts
+			}
+		}
+		equal(t, "holders", holders, want)
+	}
+	book, err := s.Book(t.Context(), ws, desk.Lookup{Identities: []desk.Identity{{Kind: desk.KindPhone, Value: "447700900999"}}})
+	must(t, err)
+	if c := book.Oldest(desk.Identity{Kind: desk.KindPhone, Value: "447700900999"}); c == nil || c.ID != third.ID {
+		t.Errorf("the number is of %+v", c)
+	}
 }
 
 // OldEvents is how many events the workspace OldID(0) has in a database of the first
