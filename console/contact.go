@@ -20,13 +20,15 @@ type contactPage struct {
 	Holders   []holderRow
 	Talks     []conversationLink
 	Timeline  timeline
-	Since     moment // since when the person has opted out
-	Known     moment // when the contact was created
+	Merges    []mergedRow // that can be undone
+	Since     moment      // since when the person has opted out
+	Known     moment      // when the contact was created
 	Changed   moment
 	MayWrite  bool
 	MaySend   bool
 	MayDelete bool
 	MayExport bool
+	MayMerge  bool
 }
 
 // A handleRow is a further identity.
@@ -37,6 +39,7 @@ type holderRow struct {
 	Href, Name string
 	What       string // the address
 	Field      string // the field in which the address was typed
+	Merge      string // the page that merges them; "": the member may not, or the form is of a new contact
 }
 
 // kindLabels are the words for the kinds of identities that parley knows.
@@ -79,7 +82,7 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 	p := c.contactForm(contact, "/contacts/"+contact.ID.String())
 	p.ID, p.Name, p.Known, p.Changed = contact.ID, nameOf(contact), c.when(contact.CreatedAt), c.when(contact.UpdatedAt)
 	p.MaySend, p.MayDelete = c.may(desk.MessagesSend), c.may(desk.ContactsDelete)
-	p.MayExport = c.may(desk.Administer)
+	p.MayExport, p.MayMerge = c.may(desk.Administer), c.may(desk.ContactsMerge)
 	values := attributesOf(contact)
 	for _, a := range c.p.Settings.SortedAttributes() {
 		if v, held := values[a.Key]; held && a.Archived {
@@ -104,6 +107,9 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 			label = channelName(c.p.Settings, channel, false) + ", " + standing(v, c.memberName(v.AssignedMember))
 		}
 		p.Talks = append(p.Talks, conversationLink{Href: "/inbox/" + v.ID.String(), Label: label, At: c.when(v.LastMessageAt)})
+	}
+	if p.Merges, err = c.mergesOf(contact.ID); err != nil {
+		return nil, err
 	}
 	p.Timeline, err = c.timeline(contact.ID)
 	return p, err
@@ -243,7 +249,11 @@ func (c *call) refusedContact(name string, p *contactPage, err error) error {
 		for _, i := range details {
 			for _, h := range holders {
 				if h.ID != p.ID && slices.ContainsFunc(h.Identities(), func(held desk.Identity) bool { return held.Claim() == i.Claim() }) {
-					p.Holders = append(p.Holders, holderRow{"/contacts/" + h.ID.String(), nameOf(h), identityText(i), c.fieldOfIdentity(p, i)})
+					row := holderRow{Href: "/contacts/" + h.ID.String(), Name: nameOf(h), What: identityText(i), Field: c.fieldOfIdentity(p, i)}
+					if p.MayMerge {
+						row.Merge = p.Action + "/merge?with=" + h.ID.String()
+					}
+					p.Holders = append(p.Holders, row)
 				}
 			}
 		}

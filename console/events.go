@@ -29,7 +29,7 @@ const ofSettings = "settings"
 
 // eventFilters are the choices of the filter.
 var eventFilters = []choice{
-	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "conversation", Label: "Conversations"},
+	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "merge", Label: "Merges"}, {Value: "conflict", Label: "Conflicts"}, {Value: "conversation", Label: "Conversations"},
 	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "send", Label: "Sends"}, {Value: "template", Label: "Templates"}, {Value: "broadcast", Label: "Broadcasts"}, {Value: "snippet", Label: "Saved replies"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
 	{Value: "policy", Label: "Reply policy"}, {Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
 }
@@ -49,44 +49,51 @@ func eventTypes(filter string) (list []desk.EventType) {
 
 // eventWords are the words for types of events.
 var eventWords = map[desk.EventType]string{
-	desk.ContactCreated:      "created the contact",
-	desk.ContactUpdated:      "changed the contact",
-	desk.ContactDeleted:      "deleted a contact",
-	desk.ContactOptedOut:     "noted the opt-out of",
-	desk.ContactOptedIn:      "noted the opt-in of",
-	desk.ConversationCreated: "opened a conversation with",
-	desk.ConversationUpdated: "changed the conversation with",
-	desk.MessageReceived:     "received a message of",
-	desk.MessageSent:         "sent a message to",
-	desk.MessageUpdated:      "changed a message of",
-	desk.MessageDelivered:    "delivered a message to",
-	desk.MessageRead:         "noted that a message was read by",
-	desk.MessageFailed:       "did not deliver a message to",
-	desk.NoteCreated:         "wrote a note on",
-	desk.NoteDeleted:         "deleted a note on",
-	desk.SendInDoubt:         "does not know whether a message reached",
-	desk.SendSettled:         "settled whether a message reached",
-	desk.TemplateCreated:     "added the template",
-	desk.TemplateUpdated:     "changed the template",
-	desk.TemplateDeleted:     "removed the template",
-	desk.SnippetCreated:      "added the saved reply",
-	desk.SnippetUpdated:      "changed the saved reply",
-	desk.SnippetDeleted:      "removed the saved reply",
-	desk.AttributeCreated:    "added the attribute",
-	desk.AttributeUpdated:    "changed the attribute",
-	desk.ChannelCreated:      "added the channel",
-	desk.ChannelUpdated:      "changed the channel",
-	desk.PolicyUpdated:       "changed the reply policy",
-	desk.MemberCreated:       "added the member",
-	desk.MemberUpdated:       "changed the member",
-	desk.MemberDeleted:       "removed a member",
-	desk.KeyCreated:          "made the key",
-	desk.KeyUpdated:          "changed the key",
-	desk.WorkspaceUpdated:    "changed the workspace",
-	desk.WebhookCreated:      "added the webhook",
-	desk.WebhookUpdated:      "changed the webhook",
-	desk.WebhookDeleted:      "removed a webhook",
-	desk.WebhookDisabled:     "turned off the webhook",
+	desk.ContactCreated:        "created the contact",
+	desk.ContactUpdated:        "changed the contact",
+	desk.ContactDeleted:        "deleted a contact",
+	desk.ContactOptedOut:       "noted the opt-out of",
+	desk.ContactOptedIn:        "noted the opt-in of",
+	desk.MergeCreated:          "merged another contact into",
+	desk.ConflictCreated:       "met a conflict between contacts",
+	desk.ConflictUpdated:       "changed a conflict between contacts",
+	desk.MergeUndone:           "undid a merge into",
+	desk.ConversationCreated:   "opened a conversation with",
+	desk.ConversationUpdated:   "changed the conversation with",
+	desk.MessageReceived:       "received a message of",
+	desk.MessageSent:           "sent a message to",
+	desk.MessageUpdated:        "changed a message of",
+	desk.MessageDelivered:      "delivered a message to",
+	desk.MessageRead:           "noted that a message was read by",
+	desk.MessageFailed:         "did not deliver a message to",
+	desk.NoteCreated:           "wrote a note on",
+	desk.NoteDeleted:           "deleted a note on",
+	desk.SendInDoubt:           "does not know whether a message reached",
+	desk.SendSettled:           "settled whether a message reached",
+	desk.TemplateCreated:       "added the template",
+	desk.TemplateUpdated:       "changed the template",
+	desk.TemplateDeleted:       "removed the template",
+	desk.BroadcastCreated:      "made the broadcast",
+	desk.BroadcastUpdated:      "changed the broadcast",
+	desk.BroadcastDeletedEvent: "deleted the broadcast",
+	desk.SnippetCreated:        "added the saved reply",
+	desk.SnippetUpdated:        "changed the saved reply",
+	desk.SnippetDeleted:        "removed the saved reply",
+	desk.AttributeCreated:      "added the attribute",
+	desk.AttributeUpdated:      "changed the attribute",
+	desk.ChannelCreated:        "added the channel",
+	desk.ChannelUpdated:        "changed the channel",
+	desk.PolicyUpdated:         "changed the reply policy",
+	desk.MemberCreated:         "added the member",
+	desk.MemberUpdated:         "changed the member",
+	desk.MemberDeleted:         "removed a member",
+	desk.KeyCreated:            "made the key",
+	desk.KeyUpdated:            "changed the key",
+	desk.WorkspaceUpdated:      "changed the workspace",
+	desk.WebhookCreated:        "added the webhook",
+	desk.WebhookUpdated:        "changed the webhook",
+	desk.WebhookDeleted:        "removed a webhook",
+	desk.WebhookDisabled:       "turned off the webhook",
 }
 
 func (s *Server) events(c *call) error {
@@ -150,7 +157,7 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 	s := c.p.Settings
 	conversation, contact := e.Of()
 	switch e.Type.Kind() {
-	case "contact":
+	case "contact", "merge":
 		if e.Type == desk.ContactDeleted {
 			return "", ""
 		}

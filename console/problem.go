@@ -37,11 +37,23 @@ type problem struct {
 	Advice    string
 	RequestID string
 	Admins    []string // the admins to ask, if a permission is missing
+	Link      string   // a page that helps; "": none
+	Action    string   // what the link says
 }
 
 func problemOf(w *web.Response, e *desk.Error) problem {
 	v := problem{Status: statusOf(e), Message: message(e), Advice: advise(e), RequestID: w.RequestID()}
 	v.Heading = heading(v.Status)
+	if e.Type == desk.UndoBlocked || e.Type == desk.UndoExpired {
+		v.Heading = "Not undone"
+	}
+	switch details := e.Details.(type) {
+	case desk.Merged:
+		v.Heading, v.Message = "Merged", "This contact was merged into another one."
+		v.Link, v.Action = "/contacts/"+details.Into.String(), "Open that contact"
+	case desk.BlockedUndo:
+		v.Link, v.Action = undoPath(details.Merge), "See the later merge"
+	}
 	return v
 }
 

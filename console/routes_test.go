@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley/app"
+	"parley/app/merges"
 	"parley/desk"
 )
 
@@ -94,7 +95,13 @@ func (w *world) records() map[string]string {
 		w.t.Fatal(err)
 	}
 	w.works()
+	_, other := w.person("34612345671", "Secret Sara", "")
+	merged, err := w.app.Merges.Do(ctx, p, merges.Request{Into: conversation.ContactID, From: other})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	return map[string]string{
+		"/contacts/merges/{id}":         merged.ID.String(),
 		"/contacts/import/{id}":         path.Base(imported),
 		"/settings/snippets/{shortcut}": "secret",
 		"/settings/policy/{id}":         w.channel.String(),
@@ -194,7 +201,7 @@ func TestRoutes(t *testing.T) {
 
 // shownElsewhere are the templates that TestRoutes does not reach: parts of other
 // templates, and pages that other tests show.
-var shownElsewhere = []string{"base", "parts", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases"}
+var shownElsewhere = []string{"base", "parts", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases", "unmerged"}
 
 func TestHome(t *testing.T) {
 	t.Parallel()

@@ -199,7 +199,7 @@ func TestSettings_presets(t *testing.T) {
 	for preset, want := range map[string][]desk.Permission{
 		"crm":       {desk.ContactsRead, desk.ContactsWrite, desk.AttributesRead, desk.MembersRead},
 		"templates": {desk.MessagesSend, desk.TemplatesRead, desk.ChannelsRead, desk.AttemptsRead},
-		"reads":     {desk.ContactsRead, desk.AttributesRead, desk.ConversationsRead, desk.TemplatesRead, desk.ChannelsRead, desk.MembersRead, desk.EventsRead, desk.WebhooksRead, desk.AttemptsRead},
+		"reads":     {desk.ContactsRead, desk.AttributesRead, desk.BroadcastsRead, desk.ConversationsRead, desk.TemplatesRead, desk.ChannelsRead, desk.MembersRead, desk.EventsRead, desk.WebhooksRead, desk.AttemptsRead},
 		"nonsense":  nil,
 	} {
 		g := v.get("/settings/keys/new?preset=" + preset).want(200)

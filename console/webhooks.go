@@ -76,8 +76,8 @@ func typesOf(types []string) string {
 // kindWords are the names of the kinds of records that events have.
 var kindWords = map[string]string{
 	"contact": "Contacts", "conversation": "Conversations", "message": "Messages", "note": "Notes", "send": "Sends", "template": "Templates", "snippet": "Saved replies", "attribute": "Attributes",
-	"broadcast": "Broadcasts",
-	"channel":   "Channels", "policy": "Reply policy", "member": "Members", "key": "Keys", "workspace": "Workspace", "webhook": "Webhooks",
+	"broadcast": "Broadcasts", "merge": "Merges", "conflict": "Conflicts",
+	"channel": "Channels", "policy": "Reply policy", "member": "Members", "key": "Keys", "workspace": "Workspace", "webhook": "Webhooks",
 }
 
 func changeWord(change string) string { return strings.ReplaceAll(change, "_", " ") }

@@ -54,6 +54,8 @@ var messages = map[desk.ErrorType]string{
 	desk.MethodNotAllowed: "There is no such page, or what it showed was deleted.",
 	desk.Internal:         "Something went wrong on the server.",
 	desk.Forbidden:        "Your role does not allow this.",
+	desk.UndoBlocked:      "A later merge of this contact comes first: undo that one, then this one.",
+	desk.UndoExpired:      "A merge can be undone for 30 days, and these are over. Both stay one contact.",
 	desk.CursorExpired:    "This part of the log is no longer kept.",
 }
 
@@ -147,6 +149,7 @@ var toasts = map[string]string{
 	"created":    "Created.",
 	"settled":    "Settled.",
 	"deleted":    "Deleted.",
+	"merged":     "Merged. This can be undone for 30 days.",
 	"turned-on":  "Turned on.",
 	"turned-off": "Turned off.",
 	"stopped":    "Stopped.",

@@ -22,6 +22,7 @@ type stage struct {
 	key       string            // the API key of the demo
 	workspace string            // the demo's workspace
 	people    map[string]string // the ids of the added contacts, by name
+	undone    string            // the page of a merge that was undone
 	again     string            // a conversation of a person who has an earlier conversation
 	tabs      map[string]*tab
 	found     map[string]string // the pages at which until stopped
@@ -77,6 +78,7 @@ func newStage(t *testing.T) *stage {
 		must(t, st.d.dir, args...)
 	}
 
+	st.merges(t)
 	st.addWebhook(t)
 
 	st.tabs[admin] = newTab(t, st.d.url)
@@ -106,6 +108,33 @@ func (st *stage) addWebhook(t *testing.T) {
 	waitFor(t, "a delivery", func() bool {
 		return strings.Contains(st.d.want(t, http.StatusOK, st.key, "GET", "/webhooks/"+webhook.Data.ID+"/deliveries?limit=50", ""), `"delivered"`)
 	})
+}
+
+// merges makes a contact into which two were merged, and a merge that was undone.
+func (st *stage) merges(t *testing.T) {
+	t.Helper()
+	merge := func(into, from string) (id string) {
+		t.Helper()
+		var made struct{ Data struct{ ID string } }
+		read(t, st.d.want(t, 200, st.key, "POST", "/contacts/"+st.people[into]+"/merge", `{"from":"`+st.people[from]+`"}`), &made)
+		return made.Data.ID
+	}
+	for name, fields := range map[string]string{
+		"kept":  `"name":"Lucia Fern","phone":"+12025550171","note":"Prefers mornings"`,
+		"other": `"name":"Lucia F.","phone":"+12025550172","note":"Asks for Ada"`,
+		"third": `"name":"L. Fern","email":"lucia@parley.example"`,
+		"again": `"name":"Lu","email":"lu@parley.example"`,
+	} {
+		var made struct{ Data struct{ ID string } }
+		read(t, st.d.want(t, 201, st.key, "POST", "/contacts", "{"+fields+"}"), &made)
+		st.people[name] = made.Data.ID
+	}
+	undone := merge("kept", "again")
+	st.d.want(t, 200, st.key, "PATCH", "/contacts/"+st.people["kept"], `{"email":"fern@parley.example"}`)
+	st.d.want(t, 200, st.key, "POST", "/merges/"+undone+"/undo", `{}`)
+	st.undone = "/contacts/merges/" + undone + "/undo"
+	merge("kept", "other")
+	merge("kept", "third")
 }
 
 func (st *stage) signIn(t *testing.T, who, workspace, email string) {
@@ -369,6 +398,16 @@ func (st *stage) shots(t *testing.T) []shot {
 		}, sending("#contact .btn.main"))},
 		{"contact-delete", admin, at("/contacts/" + st.people["off"] + "/delete")},
 		{"contact-delete-dialog", admin, acting(contact, pushing("[data-dialog]", "dialog[open]"))},
+		{"contact-merge-find", agent, at("/contacts/" + st.people["off"] + "/merge?q=ada")},
+		{"contact-merge-none", agent, at("/contacts/" + st.people["off"] + "/merge?q=xyzzy")},
+		{"contact-merge", agent, at("/contacts/" + st.people["off"] + "/merge?with=" + st.people["long"])},
+		{"contact-merge-itself", agent, at("/contacts/" + st.people["off"] + "/merge?with=" + st.people["off"])},
+		{"contact-merged", agent, at("/contacts/" + st.people["kept"] + "?done=merged")},
+		{"contact-merged-away", agent, at("/contacts/" + st.people["other"])},
+		{"contact-unmerge", agent, through("/contacts/"+st.people["kept"], "#merges li:first-child a")},
+		{"contact-unmerge-dialog", agent, acting(at("/contacts/"+st.people["kept"]), pushing("#merges [data-dialog]", "dialog[open]"))},
+		{"contact-unmerge-blocked", agent, through("/contacts/"+st.people["kept"], "#merges li:last-child a")},
+		{"contact-unmerged", agent, at(st.undone)},
 		{"contact-new", admin, at("/contacts/new")},
 		{"contacts-export", admin, at("/contacts/export")},
 		{"contact-new-wrong", admin, wrong(at("/contacts/new"), "[name=phone]", "none")},
