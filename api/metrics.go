@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"parley/app"
+	"parley/desk"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -87,6 +88,9 @@ func (f metrics) Collect(to chan<- prometheus.Metric) {
 	put(webhooksByState, prometheus.GaugeValue, float64(g.WebhooksActive), "active")
 	put(webhooksByState, prometheus.GaugeValue, float64(g.WebhooksFailing), "failing")
 	put(webhooksByState, prometheus.GaugeValue, float64(g.WebhooksDisabled), "disabled")
+	for _, state := range desk.BroadcastStates {
+		put(broadcasts, prometheus.GaugeValue, float64(g.Broadcasts[state]), string(state))
+	}
 	put(bytesOfDB, prometheus.GaugeValue, float64(g.Bytes))
 	for _, c := range g.Channels {
 		up := 0.0

@@ -21,6 +21,7 @@ func TestFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	bare(t, "a callback", s.post(s.channel.String(), signed("{}"), "{}"), 200)
+	s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`)
 	s.clock.Store(1_000_000_000_000) // in 2001, long before the database's clock
 	if err := s.app.Clock.Look(t.Context()); err != nil {
 		t.Fatal(err)
@@ -47,6 +48,8 @@ func TestFigures(t *testing.T) {
 		`parley_webhook_attempts_total\{result="status"\} 0`,
 		`parley_webhook_lag_seconds 0`,
 		`parley_webhook_endpoints\{state="failing"\} 0`,
+		`parley_broadcasts\{state="draft"\} 1`,
+		`parley_broadcasts\{state="running"\} 0`,
 		`parley_clock_ahead_seconds -\d\.\d+e\+08`,
 		`parley_database_bytes [1-9][\d.e+]+`,
 	} {

@@ -63,9 +63,6 @@ type Broadcasts interface {
 	// BroadcastPlaces returns up to which event the deliveries of each workspace were
 	// followed. A workspace in which no broadcast was started is missing.
 	BroadcastPlaces(ctx context.Context, of []desk.ID) (map[desk.ID]desk.EventPlace, error)
-
-	// CountBroadcasts counts the broadcasts of all workspaces by state.
-	CountBroadcasts(ctx context.Context) (map[desk.BroadcastState]int64, error)
 }
 
 // A BroadcastTx reads and writes broadcasts and their rows.

@@ -12,6 +12,8 @@ type Metrics struct {
 	Stored   int64     // bytes of the content of files
 	Channels []ChannelMetrics
 
+	Broadcasts map[desk.BroadcastState]int64 // by state, without deleted ones
+
 	// Webhooks by state. A failing webhook is enabled, and has failed ten times or more in
 	// a row.
 	WebhooksActive, WebhooksFailing, WebhooksDisabled int64

@@ -76,8 +76,8 @@ type Settings interface {
 
 	// Metrics returns the values of /metrics that concern the whole database. now is the
 	// caller's time: it decides whether a channel's block has ended. Metrics reads all
-	// channels, at most a hundred thousand attempts in doubt, and at most a hundred
-	// thousand waiting items. It reads no contacts, conversations or messages.
+	// channels, and at most a hundred thousand attempts in doubt, waiting items and
+	// broadcasts. It reads no contacts, conversations or messages.
 	Metrics(ctx context.Context, now desk.Time) (Metrics, error)
 
 	// WorkspaceOf returns the workspace of the member, key, channel, webhook or unsettled

@@ -24,9 +24,8 @@ const (
 	putBroadcastQuery    = `INSERT INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET state = excluded.state, due_at = excluded.due_at, ended_at = excluded.ended_at, size = excluded.size,
 		driven_at = excluded.driven_at, body = excluded.body`
-	broadcastUseQuery   = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0)::bigint FROM broadcasts WHERE workspace_id = $1`
-	countsQuery         = `SELECT broadcast_id, status, reason, code, max(title), sum(n)::bigint FROM broadcast_counts WHERE workspace_id = $1 AND broadcast_id = ANY ($2::uuid[]) GROUP BY broadcast_id, status, reason, code`
-	countBroadcastQuery = `SELECT state, count(*) FROM broadcasts GROUP BY state`
+	broadcastUseQuery = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0)::bigint FROM broadcasts WHERE workspace_id = $1`
+	countsQuery       = `SELECT broadcast_id, status, reason, code, max(title), sum(n)::bigint FROM broadcast_counts WHERE workspace_id = $1 AND broadcast_id = ANY ($2::uuid[]) GROUP BY broadcast_id, status, reason, code`
 
 	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, data`
 	rowQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id = $3`
@@ -343,22 +342,6 @@ func (s *Store) BroadcastPlaces(ctx context.Context, of []desk.ID) (places map[d
 		return p.send("places of deliveries")
 	})
 	return places, err
-}
-
-// CountBroadcasts counts the broadcasts of all workspaces by state.
-func (s *Store) CountBroadcasts(ctx context.Context) (counts map[desk.BroadcastState]int64, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		counts = map[desk.BroadcastState]int64{}
-		p.each(func(row pgx.Row) error {
-			var state desk.BroadcastState
-			var n int64
-			err := row.Scan((*string)(&state), &n)
-			counts[state] = n
-			return err
-		}, countBroadcastQuery)
-		return p.send("count broadcasts")
-	})
-	return counts, err
 }
 
 func (t *tx) Broadcast(id desk.ID) (*desk.Broadcast, error) {

@@ -14,6 +14,7 @@ const (
 	countInDoubtQuery = `SELECT count(*) FROM (SELECT 1 FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'in_doubt' LIMIT 100000) d`
 	countMediaQuery   = `SELECT count(*) FROM (SELECT 1 FROM media_jobs WHERE ended = 0 LIMIT 100000) j`
 	countInboundQuery = `SELECT count(*) FROM (SELECT 1 FROM inbound_items LIMIT 100000) i`
+	countCastsQuery   = `SELECT state, count(*) FROM (SELECT state FROM broadcasts WHERE state <> 'deleted' LIMIT 100000) b GROUP BY state`
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 // Metrics returns the values of /metrics that concern the whole database.
 func (s *Store) Metrics(ctx context.Context, now desk.Time) (g store.Metrics, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		g = store.Metrics{}
+		g = store.Metrics{Broadcasts: map[desk.BroadcastState]int64{}}
 		count := func(into *int64, query string) {
 			p.each(func(row pgx.Row) error { return row.Scan(into) }, query)
 		}
@@ -45,6 +46,13 @@ func (s *Store) Metrics(ctx context.Context, now desk.Time) (g store.Metrics, er
 		count(&g.WebhooksActive, countActiveQuery)
 		count(&g.WebhooksFailing, countFailingQuery)
 		count(&g.WebhooksDisabled, countDisabledQuery)
+		p.each(func(row pgx.Row) error {
+			var state desk.BroadcastState
+			var n int64
+			err := row.Scan((*string)(&state), &n)
+			g.Broadcasts[state] = n
+			return err
+		}, countCastsQuery)
 		count((*int64)(&g.Now), `SELECT `+databaseNow)
 		g.Channels, err = all(p, "metrics", func(row pgx.Row) (store.ChannelMetrics, error) {
 			var c desk.Channel

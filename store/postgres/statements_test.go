@@ -167,7 +167,7 @@ var acrossWorkspaces = map[string]string{
 	"SELECT coalesce(sum(bytes), 0)::bigint FROM media_u": "metrics",
 	"SELECT c.id, c.enabled, c.status":                    "metrics",
 	"SELECT workspace_id, seq, tag FROM history_places":   "the same, for the history",
-	"SELECT state, count(*) FROM broadcasts":              "metrics",
+	"SELECT state, count(*) FROM (SELECT":                 "metrics",
 	"SELECT workspace_id, greatest(0, min(due_at)":        "a look for broadcasts to send, after news and while one runs",
 	"SELECT workspace_id, seq, tag FROM broadcast_places": "one question for all workspaces with new events, for broadcasts",
 	"INSERT INTO leases (workspace_id, task, until, hold": "the leases of the workspaces in one shard",

@@ -23,7 +23,6 @@ const (
 	dropCountsQuery    = `DELETE FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ?`
 	broadcastUseQuery  = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0) FROM broadcasts WHERE workspace_id = ?`
 	countsQuery        = `SELECT status, reason, code, max(title), sum(n) FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ? GROUP BY status, reason, code`
-	countBroadcasts    = `SELECT state, count(*) FROM broadcasts GROUP BY state`
 
 	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, data`
 	rowQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = ? AND broadcast_id = ? AND id = ?`
@@ -351,20 +350,6 @@ func (s *Store) BroadcastPlaces(ctx context.Context, of []desk.ID) (places map[d
 		return nil
 	})
 	return places, err
-}
-
-// CountBroadcasts counts the broadcasts of all workspaces by state.
-func (s *Store) CountBroadcasts(ctx context.Context) (counts map[desk.BroadcastState]int64, err error) {
-	err = s.read(ctx, pointRead, func(c conn) error {
-		counts = map[desk.BroadcastState]int64{}
-		rows := c.stmt(countBroadcasts)
-		for rows.next() {
-			state := desk.BroadcastState(rows.readText())
-			counts[state] = rows.readInt()
-		}
-		return failed("count broadcasts", rows.done())
-	})
-	return counts, err
 }
 
 func (t *tx) Broadcast(id desk.ID) (*desk.Broadcast, error) {

@@ -17,6 +17,7 @@ const (
 	countMediaQuery   = `SELECT count(*) FROM (SELECT 1 FROM media_jobs INDEXED BY media_jobs_due WHERE ended = 0 LIMIT 100000)`
 	usedMediaBytes    = `SELECT coalesce(sum(bytes), 0) FROM media_used`
 	countInboundQuery = `SELECT count(*) FROM (SELECT 1 FROM inbound_items LIMIT 100000)`
+	countCastsQuery   = `SELECT state, count(*) FROM (SELECT state FROM broadcasts WHERE state <> 'deleted' LIMIT 100000) GROUP BY state`
 )
 
 var channelMetricsQuery = `SELECT c.id, c.enabled, c.status, ` + newestCallback("c.workspace_id", "c.id") + ` FROM channels c ORDER BY c.id`
@@ -46,6 +47,15 @@ func (s *Store) Metrics(ctx context.Context, now desk.Time) (g store.Metrics, er
 				return err
 			}
 			*count.into = n
+		}
+		g.Broadcasts = map[desk.BroadcastState]int64{}
+		casts := c.stmt(countCastsQuery)
+		for casts.next() {
+			state := desk.BroadcastState(casts.readText())
+			g.Broadcasts[state] = casts.readInt()
+		}
+		if err := casts.done(); err != nil {
+			return failed("count broadcasts", err)
 		}
 		g.Channels, err = all("channels' metrics", c.stmt(channelMetricsQuery), func(s *stmt) store.ChannelMetrics {
 			channel := desk.Channel{ID: s.readID(), Enabled: s.readInt() != 0}

@@ -113,10 +113,9 @@ func broadcastRecords(t *testing.T, s store.Store) {
 	if must(t, err); len(due) != 3 || due[0].ID != b.ID || due[1].ID != scheduled.ID || due[2].ID != gone.ID {
 		t.Errorf("due: %v", due)
 	}
-	counts, err := s.CountBroadcasts(t.Context())
-	if must(t, err); counts[desk.BroadcastDraft] < 1 {
-		t.Errorf("counts: %v", counts)
-	}
+	counted, err := s.Metrics(t.Context(), now())
+	must(t, err)
+	equal(t, "broadcasts by state", counted.Broadcasts, map[desk.BroadcastState]int64{desk.BroadcastRunning: 1, desk.BroadcastDraft: 1, desk.BroadcastScheduled: 1})
 	commit(t, s, ws, func(tx store.Tx) error {
 		use, err := tx.BroadcastUse()
 		equal(t, "use", use, store.BroadcastUse{Active: 1, Planned: 2, Rows: 5})
