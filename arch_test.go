@@ -63,7 +63,7 @@ var rooms = map[string][]string{
 	"web":                   {"desk"},
 	"work":                  {"app", "desk"},
 	"api":                   {"app", "app/broadcast", "app/conflicts", "app/deliver", "app/feed", "app/merges", "app/search", "desk", "provider", "web"},
-	"console":               {"app", "app/access", "app/daily", "app/deliver", "app/feed", "app/imports", "app/merges", "app/search", "desk", "provider", "transfer", "web"},
+	"console":               {"app", "app/access", "app/conflicts", "app/daily", "app/deliver", "app/feed", "app/imports", "app/merges", "app/search", "desk", "provider", "transfer", "web"},
 	"mcp":                   {"desk"},
 	"config":                {},
 	"logs":                  {},

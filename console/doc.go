@@ -49,6 +49,7 @@
 //	search.go        the search for people, their conversations and pages
 //	contact.go       a contact, a new one, deleting one
 //	merge.go         merging two contacts, and undoing that
+//	conflicts.go     refused writes between contacts, and deciding about them
 //	timeline.go      the changes of a contact; all its data as JSON
 //	contact_form.go  the fields of a contact in a form
 //	imports.go       imports of files: choosing the columns, checking, progress, rejected rows

@@ -22,6 +22,7 @@ func TestPostgres(t *testing.T) {
 		TestImports,
 		TestInbox, TestInbox_laterPage, TestInbox_refuses,
 		TestLiveNames, TestLiveFlood, TestLiveShows, TestLiveEnds, TestParts,
+		TestConflicts,
 		TestMerge, TestMerge_missing, TestMerge_refused, TestMerge_same, TestMerge_log,
 		TestAvailability, TestWaiting, TestNews,
 		TestThread, TestThread_long, TestNotes, TestMedia,

@@ -100,7 +100,9 @@ func (w *world) records() map[string]string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	conflict := w.conflict("34612345672", "Secret Two", "34612345673", "Secret Three")
 	return map[string]string{
+		"/conflicts/{id}":               conflict.String(),
 		"/contacts/merges/{id}":         merged.ID.String(),
 		"/contacts/import/{id}":         path.Base(imported),
 		"/settings/snippets/{shortcut}": "secret",

@@ -35,6 +35,7 @@ var places = []struct {
 	{"/inbox", "Inbox", desk.ConversationsRead},
 	{"/inbox?view=unassigned", "Unassigned conversations", desk.ConversationsRead},
 	{"/contacts", "Contacts", desk.ContactsRead},
+	{"/conflicts", "Conflicts between contacts", desk.ContactsRead},
 	{"/contacts/new", "New contact", desk.ContactsWrite},
 	{"/contacts/export", "Export contacts", desk.Administer},
 	{"/templates", "Templates", desk.TemplatesRead},

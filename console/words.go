@@ -56,6 +56,7 @@ var messages = map[desk.ErrorType]string{
 	desk.Forbidden:        "Your role does not allow this.",
 	desk.UndoBlocked:      "A later merge of this contact comes first: undo that one, then this one.",
 	desk.UndoExpired:      "A merge can be undone for 30 days, and these are over. Both stay one contact.",
+	desk.ConflictClosed:   "Somebody has decided about this conflict already. See below how.",
 	desk.CursorExpired:    "This part of the log is no longer kept.",
 }
 
@@ -148,6 +149,7 @@ var toasts = map[string]string{
 	"fetched":    "The templates were fetched.",
 	"created":    "Created.",
 	"settled":    "Settled.",
+	"decided":    "Decided.",
 	"deleted":    "Deleted.",
 	"merged":     "Merged. This can be undone for 30 days.",
 	"turned-on":  "Turned on.",
