@@ -216,7 +216,7 @@ func stillHasFile(tx store.Tx, plan *desk.Plan) error {
 	switch {
 	case err != nil:
 		return err
-	case m == nil:
+	case m == nil, !m.ContactID.IsZero() && m.ContactID != plan.Contact: // contacts may have been separated since
 		return desk.NoMedia()
 	}
 	return m.Unavailable()

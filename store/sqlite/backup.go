@@ -101,8 +101,14 @@ func sound(ctx context.Context, path string) (err error) {
 	return err
 }
 
+// stopBroadcastsQuery pauses the broadcasts that would go on. A backup does not know what was
+// sent after it was taken.
+const stopBroadcastsQuery = `UPDATE broadcasts SET state = '` + string(desk.BroadcastPaused) + `', due_at = NULL,
+	body = json_set(body, '$.Reason', '` + string(desk.PausedStopped) + `', '$.ResumesAt', 0)
+	WHERE state IN ('` + string(desk.BroadcastRunning) + `', '` + string(desk.BroadcastScheduled) + `')`
+
 // Restored checks a database that was restored, and deletes what must not come back: sessions
-// and sign-in links. With drill, it disables all channels and webhooks.
+// and sign-in links. It pauses broadcasts. With drill, it disables all channels and webhooks.
 func Restored(ctx context.Context, path, fingerprint string, drill bool) error {
 	if err := sound(ctx, path); err != nil {
 		return err
@@ -126,6 +132,11 @@ func Restored(ctx context.Context, path, fingerprint string, drill bool) error {
 		if drill {
 			queries = append(queries, `UPDATE channels SET enabled = 0`, `UPDATE webhooks SET enabled = 0, disabled_reason = 'owner' WHERE enabled = 1`,
 				`UPDATE workspaces SET settings_version = settings_version + 1`)
+		}
+		if broadcasts, err := one("table", c.stmt(`SELECT count(*) FROM sqlite_schema WHERE name = 'broadcasts'`), (*stmt).readInt); err != nil {
+			return err
+		} else if broadcasts > 0 { // a backup of an older release has none
+			queries = append(queries, stopBroadcastsQuery)
 		}
 		for _, query := range queries {
 			if err := c.stmt(query).run(); err != nil {
