@@ -167,7 +167,7 @@ func (c *BroadcastCounts) As(state BroadcastState) *BroadcastCounts {
 // broadcastKeys is how the keys of a broadcast's attempts begin. Callers can't send such a key.
 const broadcastKeys = "broadcast → "
 
-// Key is the Idempotency-Key of the attempt that the next claim of the row makes.
+// NextKey is the Idempotency-Key of the attempt that the next claim of the row makes.
 func (r *BroadcastRow) NextKey() string {
 	return broadcastKeys + r.ID.String() + " " + strconv.Itoa(r.Data.Claims+1)
 }
@@ -471,7 +471,7 @@ func (r *BroadcastRow) Erase(now Time) {
 	r.Data = RowData{Claims: r.Data.Claims, Died: r.Data.Died}
 }
 
-// An Outcome of a row tells whether it is one of the bad ones that can pause a broadcast.
+// Outcome tells whether the row's outcome is one of the bad ones that can pause a broadcast.
 func (r *BroadcastRow) Outcome(effect Effect) (bad, counts bool) {
 	switch r.Status {
 	case RowSent, RowDelivered, RowRead:

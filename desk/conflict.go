@@ -127,8 +127,9 @@ func (c *Conflict) Rename(from, into ID) (alone bool) {
 	if len(rest) == 0 {
 		return true
 	}
-	c.Contacts = append(rest, into)
-	slices.SortFunc(c.Contacts, ID.Compare)
+	rest = append(rest, into)
+	slices.SortFunc(rest, ID.Compare)
+	c.Contacts = rest
 	return false
 }
 
