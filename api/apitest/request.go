@@ -387,6 +387,10 @@ func overlay(s, by map[string]any) {
 			}
 			merged := maps.Clone(have)
 			for name, narrow := range value {
+				if narrow == false { // no value is allowed, so the property must be absent
+					delete(merged, name)
+					continue
+				}
 				property, _ := merged[name].(map[string]any)
 				property = maps.Clone(property)
 				if property == nil {
