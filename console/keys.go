@@ -13,6 +13,7 @@ import (
 var permissionWords = map[desk.Permission]string{
 	desk.ContactsRead:       "Read contacts",
 	desk.ContactsWrite:      "Create, change and delete contacts",
+	desk.ContactsMerge:      "Merge contacts, undo that, and decide about conflicts",
 	desk.AttributesRead:     "Read attributes",
 	desk.AttributesWrite:    "Change attributes",
 	desk.ConversationsRead:  "Read conversations and messages",

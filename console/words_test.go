@@ -42,6 +42,11 @@ func TestWords(t *testing.T) {
 			t.Errorf("no words for %s", reason)
 		}
 	}
+	for _, p := range desk.Permissions {
+		if permissionWords[p] == "" {
+			t.Errorf("no words for %s", p)
+		}
+	}
 	for _, b := range desk.Bindings {
 		if bindingWords[b] == "" {
 			t.Errorf("no words for %s", b)
