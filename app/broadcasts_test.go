@@ -318,6 +318,49 @@ func TestBroadcast_skips(t *testing.T) {
 	}
 }
 
+// TestBroadcast_file: the file in a template's title is kept until the broadcast ends, however
+// old it is.
+func TestBroadcast_file(t *testing.T) {
+	t.Parallel()
+	w, _ := newPostman(t)
+	draft := func(file *desk.Media) *desk.Broadcast {
+		t.Helper()
+		b := w.draft("905320000001")
+		_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{
+			Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "poster", Language: "en"}},
+			Values:   desk.Field[[]desk.BroadcastValue]{Set: true, Value: []desk.BroadcastValue{{Address: desk.MediaAddress, Value: file.ID.String()}, {Address: "button.0", Value: "A-17"}}},
+		})
+		must(t, err)
+		return b
+	}
+	loose, sent, dropped := w.upload(picture), w.upload(picture), w.upload(picture)
+	b, other := draft(sent), draft(dropped)
+	forget := func() {
+		t.Helper()
+		w.clock.advance(time.Duration(desk.UploadLife)*time.Millisecond + time.Hour)
+		must(t, w.Media.Forget(t.Context(), w.ws))
+	}
+	forget()
+	_, err := w.Media.Record(t.Context(), w.caller(), loose.ID)
+	refused(t, err, desk.NotFound)
+	for _, file := range []*desk.Media{sent, dropped} {
+		_, err := w.Media.Record(t.Context(), w.caller(), file.ID)
+		must(t, err)
+		refused(t, w.Media.Delete(t.Context(), w.caller(), file.ID), desk.MediaInUse)
+	}
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if d := w.provider.sent(); len(d) != 1 || d[0].File == nil {
+		t.Errorf("sent: %+v", d)
+	}
+	must(t, w.Broadcasts.Delete(t.Context(), w.caller(), other.ID))
+	forget()
+	_, err = w.Media.Record(t.Context(), w.caller(), sent.ID) // it is in a message
+	must(t, err)
+	_, err = w.Media.Record(t.Context(), w.caller(), dropped.ID)
+	refused(t, err, desk.NotFound)
+}
+
 // TestBroadcast_pausesItself: each cause of pausing.
 func TestBroadcast_pausesItself(t *testing.T) {
 	t.Parallel()

@@ -483,6 +483,15 @@ func (b *Broadcast) TitleFile() string {
 	return b.Values[i].Value
 }
 
+// Holds returns the file that the broadcast needs until its end; zero if there is none.
+func (b *Broadcast) Holds() ID {
+	if b.State.Ended() || b.State == BroadcastDeleted {
+		return ID{}
+	}
+	id, _ := ParseID(b.TitleFile())
+	return id
+}
+
 // Addresses lists the addresses of all that a send of the template supplies.
 func (t *Template) Addresses() (list []string) {
 	for _, v := range t.Variables {

@@ -63,13 +63,14 @@ type FileHead struct {
 // FetchLife is how long parley tries to fetch a file, from the time of the file's message.
 const FetchLife = 7 * 24 * time.Hour
 
-// UploadLife is how long an upload is kept if no message uses it, in milliseconds.
+// UploadLife is how long an upload is kept if no message and no broadcast uses it, in
+// milliseconds.
 const UploadLife = Time(24 * 60 * 60 * 1000)
 
-// InUse returns the refusal to delete a file: a message has the file, or a reply whose
-// outcome is not known yet needs it.
+// InUse returns the refusal to delete a file: a message has the file, or one whose outcome is
+// not known yet, or a broadcast that has not ended.
 func (*Media) InUse() *Error {
-	return Errorf(MediaInUse, "this file is in a message, or in one that is being sent: it goes with the contact")
+	return Errorf(MediaInUse, "this file is in a message, in one that is being sent, or in a broadcast that has not ended")
 }
 
 // A UsedMedia has the number of bytes that the files of a workspace may have together, and

@@ -94,15 +94,15 @@ type MediaJob struct {
 }
 
 // A MediaTx reads and writes records of files. Deleting a contact deletes the files that
-// the person sent, and the uploads that no other person's message uses. PutMessage ties
+// the person sent, and the uploads that no other person's message and no broadcast uses. PutMessage ties
 // an upload to its message.
 type MediaTx interface {
 	Media(id desk.ID) (*desk.Media, error)
 	PutMedia(*desk.Media) error
 
-	// MediaInUse tells whether a file is used by a message, or by one that is being sent or
-	// whose outcome is unknown. DropMedia deletes the record and all that belongs
-	// to it.
+	// MediaInUse tells whether a file is used by a message, by one that is being sent or whose
+	// outcome is unknown, or by a broadcast that has not ended. DropMedia deletes the record
+	// and all that belongs to it.
 	MediaInUse(id desk.ID) (bool, error)
 	DropMedia(id desk.ID) error
 
@@ -122,7 +122,8 @@ type MediaTx interface {
 
 	// OldMedia returns up to limit ready files that were stored before a time, oldest
 	// first. DropUploads looks at up to limit uploads that were stored before a time, and
-	// deletes those that no message uses. It returns how many uploads it has looked at.
+	// deletes those that no message uses. It returns how many uploads it has looked at. Both
+	// pass over the files of broadcasts that have not ended.
 	OldMedia(before desk.Time, limit int) ([]*desk.Media, error)
 	DropUploads(before desk.Time, limit int) (int, error)
 

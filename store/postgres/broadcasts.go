@@ -21,9 +21,9 @@ const (
 	broadcastsDueQuery   = `SELECT workspace_id, greatest(0, min(due_at) - ` + databaseNow + `) FROM broadcasts WHERE due_at IS NOT NULL GROUP BY workspace_id`
 	dueBroadcastsQuery   = `SELECT ` + broadcastColumns + ` FROM broadcasts WHERE workspace_id = $1 AND due_at IS NOT NULL ORDER BY id LIMIT $2`
 	endedBroadcastsQuery = `SELECT id FROM broadcasts WHERE workspace_id = $1 AND state IN ('done', 'cancelled') AND ended_at > 0 AND ended_at < $2 AND size > 0 LIMIT $3`
-	putBroadcastQuery    = `INSERT INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	putBroadcastQuery    = `INSERT INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body, media_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET state = excluded.state, due_at = excluded.due_at, ended_at = excluded.ended_at, size = excluded.size,
-		driven_at = excluded.driven_at, body = excluded.body`
+		driven_at = excluded.driven_at, body = excluded.body, media_id = excluded.media_id`
 	broadcastUseQuery = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0)::bigint FROM broadcasts WHERE workspace_id = $1`
 	countsQuery       = `SELECT broadcast_id, status, reason, code, max(title), sum(n)::bigint FROM broadcast_counts WHERE workspace_id = $1 AND broadcast_id = ANY ($2::uuid[]) GROUP BY broadcast_id, status, reason, code`
 
@@ -357,7 +357,7 @@ func (t *tx) PutBroadcast(b *desk.Broadcast) error {
 	if at, has := b.Due(); has {
 		due = pgtype.Int8{Int64: int64(at), Valid: true}
 	}
-	t.put(putBroadcastQuery, uuid(t.ws), uuid(b.ID), string(b.State), due, int64(b.EndedAt), b.Rows, int64(b.DrivenAt), asJSON(stored.BodyOf(b)))
+	t.put(putBroadcastQuery, uuid(t.ws), uuid(b.ID), string(b.State), due, int64(b.EndedAt), b.Rows, int64(b.DrivenAt), asJSON(stored.BodyOf(b)), orNull(b.Holds()))
 	return t.fail
 }
 

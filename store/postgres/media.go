@@ -26,7 +26,7 @@ const (
 	mediaQuery       = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = $1 AND id = $2`
 	mediaListQuery   = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 	failedMediaQuery = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = $1 AND id < $2 AND status = 'failed' ORDER BY id DESC LIMIT $3`
-	oldMediaQuery    = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = $1 AND status = 'ready' AND created_at < $2 ORDER BY created_at, id LIMIT $3`
+	oldMediaQuery    = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = $1 AND status = 'ready' AND created_at < $2` + forNoBroadcast + ` ORDER BY created_at, id LIMIT $3`
 	putMediaQuery    = `INSERT INTO media (workspace_id, ` + mediaColumns + `, used) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET contact_id = excluded.contact_id, kind = excluded.kind, mime = excluded.mime, trait = excluded.trait,
 		name = excluded.name, size = excluded.size, sha256 = excluded.sha256, status = excluded.status, reason = excluded.reason,
@@ -109,11 +109,15 @@ func (t *tx) MessagesOf(media desk.ID, limit int) ([]*desk.Message, error) {
 
 const (
 	oldUploadsQuery = `SELECT id FROM media WHERE workspace_id = $1 AND contact_id IS NULL AND used = 0 AND created_at < $2
-		AND id NOT IN (SELECT media_id FROM attempts WHERE workspace_id = $1 AND media_id IS NOT NULL) ORDER BY created_at, id LIMIT $3 FOR UPDATE`
+		AND id NOT IN (SELECT media_id FROM attempts WHERE workspace_id = $1 AND media_id IS NOT NULL)` + forNoBroadcast + ` ORDER BY created_at, id LIMIT $3 FOR UPDATE`
+	// forNoBroadcast leaves out the files that broadcasts need until their end.
+	forNoBroadcast   = ` AND id NOT IN (SELECT media_id FROM broadcasts WHERE workspace_id = $1 AND media_id IS NOT NULL)`
 	usedUploadsQuery = `UPDATE media m SET used = 1 WHERE workspace_id = $1 AND id = ANY ($2::uuid[])
 		AND EXISTS (SELECT 1 FROM messages WHERE workspace_id = $1 AND media_id = m.id)`
 	dropUploadsQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = ANY ($2::uuid[]) AND used = 0
-		AND NOT EXISTS (SELECT 1 FROM attempts WHERE workspace_id = $1 AND media_id = media.id) RETURNING id, status, sha256)` + dropOfMedia
+		AND NOT EXISTS (SELECT 1 FROM attempts WHERE workspace_id = $1 AND media_id = media.id)` + forNoBroadcast + ` RETURNING id, status, sha256)` + dropOfMedia
+	mediaInUseQuery = `SELECT EXISTS (SELECT 1 FROM messages WHERE workspace_id = $1 AND media_id = $2) OR EXISTS (SELECT 1 FROM attempts WHERE workspace_id = $1 AND media_id = $2)
+		OR EXISTS (SELECT 1 FROM broadcasts WHERE workspace_id = $1 AND media_id = $2)`
 	dropMediaQuery = `WITH gone AS (DELETE FROM media WHERE workspace_id = $1 AND id = $2 RETURNING id, status, sha256)` + dropOfMedia
 	// dropOfMedia deletes the records that belong to the files in gone. DropContents
 	// deletes the content.
@@ -126,7 +130,7 @@ const (
 // message or an attempt with the file lock the row too.
 func (t *tx) MediaInUse(id desk.ID) (used bool, err error) {
 	t.each(func(row pgx.Row) error { return row.Scan(&used) },
-		`SELECT EXISTS (SELECT 1 FROM messages WHERE workspace_id = $1 AND media_id = $2) OR EXISTS (SELECT 1 FROM attempts WHERE workspace_id = $1 AND media_id = $2)`, uuid(t.ws), uuid(id))
+		mediaInUseQuery, uuid(t.ws), uuid(id))
 	return used, t.send("media in use")
 }
 
@@ -159,7 +163,7 @@ const (
 	eraseMedia     = `WITH gone AS (DELETE FROM media m WHERE workspace_id = $1 AND id IN (` + mediaOfQuery + ` UNION ` + uploadsOfQuery + `)
 		AND (contact_id = ANY ($2::uuid[]) OR NOT EXISTS
 			(SELECT 1 FROM messages x WHERE x.workspace_id = $1 AND x.media_id = m.id AND x.conversation_id NOT IN` + ofContacts + `)
-			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.workspace_id = $1 AND a.media_id = m.id AND a.contact_id <> ALL ($2::uuid[])))
+			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.workspace_id = $1 AND a.media_id = m.id AND a.contact_id <> ALL ($2::uuid[]))` + forNoBroadcast + `)
 		RETURNING id, status, sha256)` + dropOfMedia
 )
 

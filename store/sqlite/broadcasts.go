@@ -18,7 +18,7 @@ const (
 	broadcastsDueQuery = `SELECT workspace_id, min(due_at) FROM broadcasts INDEXED BY broadcasts_due WHERE due_at IS NOT NULL GROUP BY workspace_id`
 	dueBroadcastsQuery = `SELECT ` + broadcastColumns + ` FROM broadcasts WHERE workspace_id = ? AND +due_at IS NOT NULL AND state IN ('scheduled', 'running', 'done', 'cancelled', 'deleted') ORDER BY id LIMIT +?`
 	endedBroadcasts    = `SELECT id FROM broadcasts INDEXED BY broadcasts_state WHERE workspace_id = ? AND state IN ('done', 'cancelled') AND ended_at > 0 AND ended_at < ? AND size > 0 LIMIT +?`
-	putBroadcastQuery  = `INSERT OR REPLACE INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	putBroadcastQuery  = `INSERT OR REPLACE INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body, media_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	dropBroadcastQuery = `DELETE FROM broadcasts WHERE workspace_id = ? AND id = ?`
 	dropCountsQuery    = `DELETE FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ?`
 	broadcastUseQuery  = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0) FROM broadcasts WHERE workspace_id = ?`
@@ -365,7 +365,7 @@ func (t *tx) PutBroadcast(b *desk.Broadcast) error {
 	} else {
 		put = put.null()
 	}
-	return failed("store broadcast", put.time(b.EndedAt).int(b.Rows).time(b.DrivenAt).json(stored.BodyOf(b)).run())
+	return failed("store broadcast", put.time(b.EndedAt).int(b.Rows).time(b.DrivenAt).json(stored.BodyOf(b)).idOrNull(b.Holds()).run())
 }
 
 func (t *tx) DropBroadcast(id desk.ID) error {

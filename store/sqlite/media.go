@@ -32,7 +32,7 @@ const (
 	mediaQuery       = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = ? AND id = ?`
 	mediaListQuery   = `SELECT ` + mediaColumns + ` FROM media WHERE workspace_id = ? AND id < ? ORDER BY id DESC LIMIT +?`
 	failedMediaQuery = `SELECT ` + mediaColumns + ` FROM media INDEXED BY media_failed WHERE workspace_id = ? AND id < ? AND status = 'failed' ORDER BY id DESC LIMIT +?`
-	oldMediaQuery    = `SELECT ` + mediaColumns + ` FROM media INDEXED BY media_age WHERE workspace_id = ? AND status = 'ready' AND created_at < ? ORDER BY created_at, id LIMIT +?`
+	oldMediaQuery    = `SELECT ` + mediaColumns + ` FROM media INDEXED BY media_age WHERE workspace_id = ?1 AND status = 'ready' AND created_at < ?2` + forNoBroadcast + ` ORDER BY created_at, id LIMIT +?3`
 	putMediaQuery    = `REPLACE INTO media (workspace_id, ` + mediaColumns + `, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`
 )
 
@@ -356,10 +356,13 @@ func (t *tx) MessagesOf(media desk.ID, limit int) ([]*desk.Message, error) {
 
 const (
 	oldUploadsQuery = `SELECT id FROM media INDEXED BY media_uploads WHERE workspace_id = ?1 AND contact_id IS NULL AND used = 0 AND created_at < ?2
-		AND id NOT IN (SELECT media_id FROM attempts INDEXED BY attempts_media WHERE workspace_id = ?1 AND media_id IS NOT NULL)
+		AND id NOT IN (SELECT media_id FROM attempts INDEXED BY attempts_media WHERE workspace_id = ?1 AND media_id IS NOT NULL)` + forNoBroadcast + `
 		ORDER BY created_at, id LIMIT +?3`
 	mediaInUseQuery = `SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_media WHERE workspace_id = ?1 AND media_id = ?2)
-		OR EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_media WHERE workspace_id = ?1 AND media_id = ?2 AND contact_id <> ?3)`
+		OR EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_media WHERE workspace_id = ?1 AND media_id = ?2 AND contact_id <> ?3)
+		OR EXISTS (SELECT 1 FROM broadcasts INDEXED BY broadcasts_media WHERE workspace_id = ?1 AND media_id = ?2)`
+	// forNoBroadcast leaves out the files that broadcasts need until their end.
+	forNoBroadcast = ` AND id NOT IN (SELECT media_id FROM broadcasts INDEXED BY broadcasts_media WHERE workspace_id = ?1 AND media_id IS NOT NULL)`
 	usedMediaQuery = `UPDATE media SET used = 1 WHERE workspace_id = ? AND id = ?`
 )
 
@@ -382,8 +385,8 @@ func (t *tx) DropUploads(before desk.Time, limit int) (int, error) {
 	return len(old), err
 }
 
-// mediaInUse tells whether a file is in a message, or is still needed by a reply to
-// another contact than the given one.
+// mediaInUse tells whether a file is in a message, or is still needed by a broadcast or by a
+// message to another contact than the given one.
 func mediaInUse(c conn, ws, id, contact desk.ID) (bool, error) {
 	used, err := one("media in use", c.stmt(mediaInUseQuery).id(ws).id(id).id(contact), (*stmt).readInt)
 	return used > 0, err

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 
 	"parley/desk"
@@ -448,4 +449,77 @@ func dormantConversations(t *testing.T, s store.Store) {
 			return err
 		})
 	}
+}
+
+// broadcastFile: a file is kept while a broadcast needs it: from the draft on until its end.
+func broadcastFile(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	m, other := newFile(t, s, ws, desk.ID{}, filler(10, 1)), newFile(t, s, ws, desk.ID{}, filler(10, 2))
+	b := aBroadcast()
+	b.Values = append(b.Values, desk.BroadcastValue{Address: desk.MediaAddress, Value: m.ID.String()})
+	for _, state := range []desk.BroadcastState{desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning, desk.BroadcastPaused} {
+		b.State = state
+		putBroadcast(t, s, ws, b)
+		commit(t, s, ws, func(tx store.Tx) error {
+			if _, err := tx.Media(m.ID); err != nil {
+				return err
+			}
+			if used, err := tx.MediaInUse(m.ID); !used || err != nil {
+				t.Errorf("%s: in use is %t, %v", state, used, err)
+			}
+			old, err := tx.OldMedia(now()+1000, 10)
+			if slices.ContainsFunc(old, func(found *desk.Media) bool { return found.ID == m.ID }) {
+				t.Errorf("%s: its content is deleted", state)
+			}
+			if err == nil {
+				_, err = tx.DropUploads(now()+1000, 10)
+			}
+			return err
+		})
+		if found, err := s.Media(t.Context(), ws, m.ID); found == nil || err != nil {
+			t.Fatalf("%s: %v, %v", state, found, err)
+		}
+	}
+	missing(s.Media(t.Context(), ws, other.ID))(t)
+
+	// The deletion of a person who got the file leaves it to the others.
+	person := put(t, s, ws, called("Ann", 1))
+	c := newConversation(newID(), person.ID)
+	message := newMessage(c)
+	message.Direction, message.Media = desk.Outbound, m.ID
+	commit(t, s, ws, func(tx store.Tx) error {
+		if err := tx.PutConversation(c); err != nil {
+			return err
+		}
+		return tx.PutMessage(message)
+	})
+	must(t, s.UpdateContacts(t.Context(), ws, []*desk.Op{{Kind: desk.OpDelete, ByID: true, Target: person.ID}}, func(book *desk.Book, _, _ int) {
+		_, err := book.Apply(&desk.Op{Kind: desk.OpDelete, ByID: true, Target: person.ID}, desk.Actor{}, now(), newID)
+		must(t, err)
+	}))
+	if found, err := s.Media(t.Context(), ws, m.ID); found == nil || err != nil {
+		t.Fatalf("after the deletion of a recipient: %v, %v", found, err)
+	}
+	for _, end := range []func(){
+		func() { b.End(desk.BroadcastCancelled, now()) },
+		func() { b.State = desk.BroadcastDeleted },
+	} {
+		end()
+		putBroadcast(t, s, ws, b)
+		commit(t, s, ws, func(tx store.Tx) error {
+			if _, err := tx.Media(m.ID); err != nil {
+				return err
+			}
+			used, err := tx.MediaInUse(m.ID)
+			if used {
+				t.Errorf("%s: it is in use", b.State)
+			}
+			return err
+		})
+	}
+	commit(t, s, ws, func(tx store.Tx) error {
+		_, err := tx.DropUploads(now()+1000, 10)
+		return err
+	})
+	missing(s.Media(t.Context(), ws, m.ID))(t)
 }

@@ -145,6 +145,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"broadcasts/claims":                   broadcastClaims,
 		"broadcasts/erasure":                  broadcastErasure,
 		"broadcasts/place":                    broadcastPlace,
+		"broadcasts/file":                     broadcastFile,
 		"broadcasts/dormant":                  dormantConversations,
 		"search/terms_follow_contacts":        searchTerms,
 		"search/pairs_and_counts":             searchPairs,
