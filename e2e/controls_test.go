@@ -122,11 +122,13 @@ var toasted = fmt.Sprintf(`{ if (!document.querySelector(".toast")) document.doc
 
 const (
 	// brokenWords lists the words of tables and controls that continue on the next line.
-	// Words of more than twelve letters, such as ids, may do this.
+	// Words of more than twelve letters, such as ids, may do this, and words within more
+	// than forty characters without a space, such as a long e-mail.
 	brokenWords = `[...document.querySelectorAll("main :is(td, th, .pill, .btn, .tabs a, dt, legend), .rail a")].filter((el) => el.checkVisibility()).flatMap((el) => {
 		const found = [], texts = document.createTreeWalker(el, NodeFilter.SHOW_TEXT);
 		for (let n; (n = texts.nextNode()); ) for (const word of n.data.matchAll(/[\p{Script=Latin}\p{Script=Cyrillic}\p{N}_]+/gu)) {
-			if (word[0].length > 12 || n.parentElement.closest(".hidden")) continue;
+			const together = n.data.slice(0, word.index).match(/\S*$/)[0] + n.data.slice(word.index).match(/^\S*/)[0];
+			if (word[0].length > 12 || together.length > 40 || n.parentElement.closest(".hidden")) continue;
 			const range = new Range();
 			range.setStart(n, word.index);
 			range.setEnd(n, word.index + word[0].length);

@@ -23,6 +23,7 @@ type stage struct {
 	workspace string            // the demo's workspace
 	people    map[string]string // the ids of the added contacts, by name
 	undone    string            // the page of a merge that was undone
+	conflict  string            // the page of an open conflict
 	again     string            // a conversation of a person who has an earlier conversation
 	tabs      map[string]*tab
 	found     map[string]string // the pages at which until stopped
@@ -79,6 +80,7 @@ func newStage(t *testing.T) *stage {
 	}
 
 	st.merges(t)
+	st.conflicts(t)
 	st.addWebhook(t)
 
 	st.tabs[admin] = newTab(t, st.d.url)
@@ -135,6 +137,30 @@ func (st *stage) merges(t *testing.T) {
 	st.undone = "/contacts/merges/" + undone + "/undo"
 	merge("kept", "other")
 	merge("kept", "third")
+}
+
+// conflicts makes two open conflicts, and one that is dismissed.
+func (st *stage) conflicts(t *testing.T) {
+	t.Helper()
+	for _, fields := range []string{
+		`"external_id":"crm-1","phone":"+12025550003"`,
+		`"phone":"+12025550171","email":"lu@parley.example"`,
+		`"phone":"+12025550188","identities":[{"kind":"phone","value":"+12025550189"}]`,
+	} {
+		st.d.want(t, http.StatusConflict, st.key, "POST", "/contacts", "{"+fields+"}")
+		waitFor(t, "the conflict to be listed", func() bool {
+			var open struct{ Data []struct{ ID string } }
+			read(t, st.d.want(t, http.StatusOK, st.key, "GET", "/conflicts", ""), &open)
+			if len(open.Data) == 0 || st.conflict == "/conflicts/"+open.Data[0].ID {
+				return false
+			}
+			st.conflict = "/conflicts/" + open.Data[0].ID
+			return true
+		})
+		if strings.Contains(fields, "crm-1") {
+			st.d.want(t, http.StatusOK, st.key, "POST", st.conflict+"/resolve", `{"action":"dismiss"}`)
+		}
+	}
 }
 
 func (st *stage) signIn(t *testing.T, who, workspace, email string) {
@@ -408,6 +434,16 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"contact-unmerge-dialog", agent, acting(at("/contacts/"+st.people["kept"]), pushing("#merges [data-dialog]", "dialog[open]"))},
 		{"contact-unmerge-blocked", agent, through("/contacts/"+st.people["kept"], "#merges li:last-child a")},
 		{"contact-unmerged", agent, at(st.undone)},
+		{"conflicts-first", nothing, at("/conflicts")},
+		{"conflicts", agent, at("/conflicts")},
+		{"conflicts-dismissed", agent, at("/conflicts?status=dismissed")},
+		{"conflict", agent, at(st.conflict)},
+		{"conflict-wrong", agent, at(st.conflict + "/decide?do=merge")},
+		{"conflict-merge", agent, acting(at(st.conflict), sending("main form .btn.main"))},
+		{"conflict-move", agent, acting(at(st.conflict), sending("main form .btn:not(.main)"))},
+		{"conflict-dismiss", agent, at(st.conflict + "/decide?do=dismiss")},
+		{"conflict-dismiss-dialog", agent, acting(at(st.conflict), pushing("[data-dialog]", "dialog[open]"))},
+		{"conflict-dismissed", agent, through("/conflicts?status=dismissed", "[data-row]")},
 		{"contact-new", admin, at("/contacts/new")},
 		{"contacts-export", admin, at("/contacts/export")},
 		{"contact-new-wrong", admin, wrong(at("/contacts/new"), "[name=phone]", "none")},
@@ -570,7 +606,7 @@ func (st *stage) walk(t *testing.T, every int, show func(*tab, shot)) {
 	}
 	for _, page := range pages {
 		pattern := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.TrimSuffix(page[1], "{$}"), "*")
-		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" || pattern == "/contacts/import/*/rejected" // these are a stream, a page that needs two workspaces, and two files
+		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" || pattern == "/contacts/import/*/rejected" || pattern == "/contacts/export/file" || pattern == "/contacts/*/export" // these are a stream, a page that needs two workspaces, and files
 		for at := range visited {
 			ok, _ := path.Match(pattern, at)
 			found = found || ok

@@ -387,7 +387,8 @@ func overlay(s, by map[string]any) {
 			}
 			merged := maps.Clone(have)
 			for name, narrow := range value {
-				if narrow == false { // no value is allowed, so the property must be absent
+				by := narrow.(map[string]any)
+				if not, ok := by["not"].(map[string]any); ok && len(not) == 0 { // no value is allowed, so the property must be absent
 					delete(merged, name)
 					continue
 				}
@@ -396,7 +397,7 @@ func overlay(s, by map[string]any) {
 				if property == nil {
 					property = map[string]any{}
 				}
-				overlay(property, narrow.(map[string]any))
+				overlay(property, by)
 				merged[name] = property
 			}
 			s[keyword] = merged

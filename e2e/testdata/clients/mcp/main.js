@@ -77,6 +77,14 @@ for (const way of Object.keys(ways)) {
   const events = await call("list_events", { types: "message.sent" });
   assert.equal(events.data.filter((e) => e.subject.conversation_id === id).length, 1);
 
+  const { data: draft } = await call("create_broadcast", { name: way, template: { name: template.name, language: template.language }, consent: { confirmed: true } });
+  const added = await call("add_broadcast_rows", { id: draft.id, rows: [{ to: { contact_id: ada.id }, variables: { 1: "Ada", 2: "A-77" } }] });
+  assert.equal(added.results[0].status, "added");
+  assert.equal((await call("check_broadcast", { id: draft.id })).data.looked_at, 1);
+  assert.equal((await call("list_broadcasts")).data[0].id, draft.id);
+  assert.equal((await call("read_broadcast", { id: draft.id })).data.counts.rows, 1);
+  assert.equal((await call("pause_broadcast", { id: draft.id })).refused, true); // it does not run
+
   assert.deepEqual([...used].sort(), tools.map((t) => t.name).sort());
   await client.close();
 }
