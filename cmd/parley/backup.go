@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"parley/archive"
@@ -30,7 +28,7 @@ func (*backupCmd) Help() string {
 
 // Run makes a backup.
 func (c *backupCmd) Run(ctx context.Context, s *session) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	storage, err := s.storage()
 	if err != nil {
@@ -90,7 +88,7 @@ type restoreRecord struct {
 
 // Run restores a backup.
 func (c *restoreCmd) Run(ctx context.Context, s *session) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	if !s.typed.data {
 		return usageError("give the directory to restore into, with --data")

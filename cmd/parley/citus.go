@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"parley/store/postgres"
 )
@@ -39,9 +36,8 @@ func (*citusDistributeCmd) Run(ctx context.Context, s *session) error {
 	if err := exists(ctx, storage); err != nil {
 		return fmt.Errorf("%s holds no parley installation: a new one is distributed by itself, with %s", storage, s.command("workspace create --name NAME"))
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	p := &progress{to: s.stderr}
 	d, err := postgres.Distribute(ctx, postgres.Config{URL: storage.URL, Media: storage.Media, Release: versionOf()}, func(table string, n, of int) {
 		p.line(fmt.Sprintf("%d of %d tables: %s", n, of, table))

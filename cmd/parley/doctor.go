@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"parley/config"
@@ -34,7 +32,7 @@ type doctorRecord struct {
 
 // Run examines the installation.
 func (c *doctorCmd) Run(ctx context.Context, s *session) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	storage, err := s.storage()
 	if err != nil {

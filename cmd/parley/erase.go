@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"parley/app"
@@ -40,9 +38,8 @@ type erased struct {
 // Run deletes the contacts. It reads the whole file first, so that nothing is deleted by
 // another file.
 func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	file, err := os.Open(c.File)
 	if err != nil {
 		return err

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"parley/api"
@@ -63,7 +61,7 @@ func (c *eventsTailCmd) Validate() error {
 // Run prints events until it is interrupted. With --no-follow, it stops after the newest
 // event.
 func (c *eventsTailCmd) Run(ctx context.Context, s *session) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		err := c.tail(ctx, s, a, p)

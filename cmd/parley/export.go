@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"parley/api"
@@ -253,9 +251,8 @@ func (c *exportFlags) run(ctx context.Context, s *session, what string, write fu
 	if s.flags.JSON && c.Out == "" {
 		return usageError("--json needs --out FILE, because without it the rows go to standard output")
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		e := &export{ctx: ctx, app: a, p: p, what: what, progress: &progress{to: s.stderr, last: time.Now()}}
 		defer e.progress.clear()

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"parley/app"
@@ -100,9 +98,8 @@ type importResult struct {
 
 // run imports a file.
 func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	o.JSONL = strings.EqualFold(filepath.Ext(c.File), ".jsonl")
 	o.Dates = transfer.Dates(c.Dates)
 	o.Map, o.Delimiter, o.Encoding, o.IgnoreUnknown = c.Map, c.Delimiter, c.Encoding, c.IgnoreUnknown

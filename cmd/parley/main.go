@@ -4,6 +4,7 @@
 //	main.go        the list of commands, exit codes, the line that reports an error
 //	session.go     shared by all commands: opening the installation, printing results
 //	serve.go       parley serve, and running a server
+//	signals.go     the signals that stop a program
 //	demo.go        parley demo: a filled workspace to look at
 //	demodata.go    the invented people in it
 //	demotalk.go    their conversations, on a sandbox channel

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 
 	"parley/api"
 	"parley/desk"
@@ -37,7 +36,7 @@ func (*mcpCmd) Run(ctx context.Context, s *session) error {
 	if key == "" {
 		return usageError(fmt.Sprintf("set %s to an API key of the workspace; %s makes one", keyEnv, s.command("key create --workspace ID --name assistant --permissions contacts:read,conversations:read")))
 	}
-	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	return s.on(ctx, makesNot, func(in installation, log *slog.Logger) error {
 		if _, err := in.app.Access.Authenticate(ctx, key); desk.IsType(err, desk.Unauthorized) {

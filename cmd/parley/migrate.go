@@ -9,11 +9,9 @@ import (
 	"hash"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"parley/app/broadcast"
@@ -76,9 +74,8 @@ type migratedTable struct {
 
 // Run copies the installation.
 func (c *migrateCmd) Run(ctx context.Context, s *session) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	p := &progress{to: s.stderr, last: time.Now()}
 	m := migration{batch: migrationBatch, step: p.show}
 	m.from, err = config.NewStorage(string(c.From), "")

@@ -9,9 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"parley/api"
@@ -120,23 +118,11 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// stopSignals returns the signals that stop the server. If the server was started with
-// SIGHUP ignored (nohup), SIGHUP is not one of them: the server must go on when its
-// terminal closes.
-func stopSignals() []os.Signal {
-	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		list = append(list, syscall.SIGHUP)
-	}
-	return list
-}
-
 // serve serves the installation until a signal stops it. Before the first request is
 // accepted, it calls ready with the base URL of the API.
 func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installation, base string) error) (err error) {
-	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	defer func() {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			err = nil // it was stopped while it was starting

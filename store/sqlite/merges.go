@@ -198,9 +198,8 @@ func (s *Store) ForgetMerges(_ context.Context, ws desk.ID, before desk.Time, li
 	return n, err
 }
 
-// eraseMerges deletes the merges of a deleted contact, notes the contacts that were part of it
-// as deleted, with the history and the responses of
-// endpoints of the contacts that were part of them.
+// eraseMerges deletes the merges of a deleted contact. The contacts that were part of it
+// are noted as deleted, too; their history and the responses of endpoints that name them go.
 func eraseMerges(c conn, ws, contact desk.ID) error {
 	if err := eraseConflicts(c, ws, contact); err != nil {
 		return err
