@@ -29,23 +29,17 @@ func (a *App) Attempts(ctx context.Context, p desk.Principal, f AttemptFilter, c
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
-	of, before := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: string(f.Phase)}, (*desk.ID)(nil)
+	of := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: string(f.Phase)}
 	if f.Broadcast != nil {
 		of.Filter += " " + f.Broadcast.String()
 	}
-	if cursor != "" {
-		place, err := a.cursors.Open(of, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		before = (*desk.ID)(place)
+	before, err := a.cursors.OpenID(of, cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	if f.Broadcast == nil {
 		found, next, err := a.store.Attempts(ctx, p.Workspace(), f.Phase, before, limit)
-		if err != nil || next == nil {
-			return found, "", err
-		}
-		return found, a.cursors.Seal(of, next[:]), nil
+		return found, a.cursors.SealID(of, next), err
 	}
 	for looked := 0; looked < attemptsLooked; {
 		page, next, err := a.attemptsOf(ctx, p.Workspace(), f, before)
@@ -90,13 +84,10 @@ func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor strin
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
-	of, before := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: "failed"}, (*desk.ID)(nil)
-	if cursor != "" {
-		place, err := a.cursors.Open(of, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		before = (*desk.ID)(place)
+	of := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: "failed"}
+	before, err := a.cursors.OpenID(of, cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	for looked := 0; looked < failedLooked && len(list) < limit; {
 		page, after, err := a.store.Attempts(ctx, p.Workspace(), "", before, failedStep)

@@ -20,19 +20,12 @@ func (a *App) Notes(ctx context.Context, p desk.Principal, conversation desk.ID,
 		return nil, "", err
 	}
 	list := cursors.List{Workspace: p.Workspace(), Name: "notes", Filter: conversation.String()}
-	var before *desk.ID
-	if cursor != "" {
-		place, err := a.cursors.Open(list, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		before = (*desk.ID)(place)
+	before, err := a.cursors.OpenID(list, cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	page, next, err := a.store.Notes(ctx, p.Workspace(), conversation, before, limit)
-	if err != nil || next == nil {
-		return page, "", err
-	}
-	return page, a.cursors.Seal(list, next[:]), nil
+	return page, a.cursors.SealID(list, next), err
 }
 
 // Note returns a note, or NotFound.

@@ -68,6 +68,10 @@ func TestAudience(t *testing.T) {
 				leave := a.sit(*consoleStreams)
 				<-time.After(*speed)
 				now := leave.so()
+				waitFor(t, "a change to be told and fetched", func() bool { // on a busy machine this takes longer
+					now = leave.so()
+					return len(now.told) > 0 && len(now.waited) > 0
+				})
 				told, waited = append(told, now.told...), append(waited, now.waited...)
 				beside = append(beside, create())
 				end := leave.now()

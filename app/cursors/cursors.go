@@ -49,3 +49,21 @@ func (c Sealer) Open(l List, cursor string) ([]byte, error) {
 	}
 	return b[macLength:], nil
 }
+
+// SealID returns the cursor of a list whose positions are ids, or "" if there is no next
+// page.
+func (c Sealer) SealID(l List, next *desk.ID) string {
+	if next == nil {
+		return ""
+	}
+	return c.Seal(l, next[:])
+}
+
+// OpenID returns the id that SealID sealed, or nil for "", which is the first page.
+func (c Sealer) OpenID(l List, cursor string) (*desk.ID, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	place, err := c.Open(l, cursor)
+	return (*desk.ID)(place), err
+}

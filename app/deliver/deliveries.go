@@ -67,13 +67,9 @@ func (a *Service) Deliveries(ctx context.Context, p desk.Principal, id desk.ID, 
 		f.Event = &place
 	}
 	list := cursors.List{Workspace: ws, Name: "deliveries", Filter: fmt.Sprintf("%s %q %q", id, q.Status, q.EventID)}
-	var after *desk.ID
-	if q.Cursor != "" {
-		place, err := a.Cursors.Open(list, q.Cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		after = (*desk.ID)(place)
+	after, err := a.Cursors.OpenID(list, q.Cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	states, err := a.Store.WebhookStates(ctx, ws)
 	if err != nil {
@@ -92,10 +88,7 @@ func (a *Service) Deliveries(ctx context.Context, p desk.Principal, id desk.ID, 
 	for i, d := range page {
 		found[i] = a.delivered(ws, d, w, &state, probed)
 	}
-	if next == nil {
-		return found, "", nil
-	}
-	return found, a.Cursors.Seal(list, next[:]), nil
+	return found, a.Cursors.SealID(list, next), nil
 }
 
 // Delivery returns a delivery of a webhook, and the body that a try would send now. The

@@ -62,22 +62,15 @@ func (a *Service) Merges(ctx context.Context, p desk.Principal, contact desk.ID,
 		return nil, "", err
 	}
 	list := cursors.List{Workspace: p.Workspace(), Name: "merges", Filter: contact.String()}
-	var before *desk.ID
-	if cursor != "" {
-		place, err := a.Cursors.Open(list, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		before = (*desk.ID)(place)
+	before, err := a.Cursors.OpenID(list, cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	page, next, err := a.Store.Merges(ctx, p.Workspace(), contact, before, limit)
 	for i, m := range page {
 		page[i] = a.shown(m)
 	}
-	if err != nil || next == nil {
-		return page, "", err
-	}
-	return page, a.Cursors.Seal(list, next[:]), nil
+	return page, a.Cursors.SealID(list, next), err
 }
 
 // open returns the open conversation of a contact on a channel, or nil.
