@@ -65,5 +65,8 @@ func (c Sealer) OpenID(l List, cursor string) (*desk.ID, error) {
 		return nil, nil
 	}
 	place, err := c.Open(l, cursor)
-	return (*desk.ID)(place), err
+	if err != nil {
+		return nil, err
+	}
+	return (*desk.ID)(place), nil
 }
