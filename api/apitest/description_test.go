@@ -121,6 +121,46 @@ func TestDescription(t *testing.T) {
 	}
 }
 
+// TestDescription_generators: no component has the name of another one, and no property is
+// true or false in place of a schema. Either is allowed, and generators of clients fail.
+func TestDescription_generators(t *testing.T) {
+	t.Parallel()
+	d := description(t)
+	section := map[string]string{}
+	for kind, components := range d.root["components"].(map[string]any) {
+		for name := range components.(map[string]any) {
+			if other, found := section[name]; found {
+				t.Errorf("%s is among the %s and the %s", name, kind, other)
+			}
+			section[name] = kind
+		}
+	}
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(at, e)
+			}
+		case map[string]any:
+			for name, e := range v {
+				if properties, ok := e.(map[string]any); ok && name == "properties" {
+					for property, schema := range properties {
+						if _, ok := schema.(bool); ok {
+							t.Errorf("%s: the property %s is %v", at, property, schema)
+						}
+					}
+				}
+				walk(at+"/"+name, e)
+			}
+		}
+	}
+	walk("", d.root["components"].(map[string]any)["schemas"])
+	if len(section) < 100 {
+		t.Errorf("%d components", len(section))
+	}
+}
+
 // TestDescription_defaults: no member of a request has a default in the description. If it
 // had one, generators of types would require the member. Instead, its description says what
 // happens without it.
