@@ -181,6 +181,13 @@ func refusesForNow(code int) outcome {
 	}
 }
 
+// refusesByCode is the outcome of a message that the provider refuses for good with a code.
+func refusesByCode(code int) outcome {
+	return func(context.Context, provider.Dispatch) (provider.Receipt, error) {
+		return provider.Receipt{}, &desk.Refusal{Type: desk.ProviderRejected, Message: "no", Failure: &desk.Failure{Code: code, Title: "No", Fix: "Look."}}
+	}
+}
+
 // TestBroadcast_pause: once a pause from another node is answered, nothing is claimed any more;
 // a broadcast that is resumed goes on, and 50 starts at once are one run.
 func TestBroadcast_pause(t *testing.T) {
@@ -373,6 +380,33 @@ func TestBroadcast_pausesItself(t *testing.T) {
 			_, err := w.RevokeKey(context.Background(), w.operator(), w.keyID)
 			must(w.t, err)
 		}, desk.PausedStarter},
+		"no admin": {takes, func(w *world, b *desk.Broadcast) {
+			role := string(desk.RoleAgent)
+			_, err := w.Broadcasts.Pause(context.Background(), w.operator(), b.ID)
+			must(w.t, err)
+			_, err = w.Broadcasts.Resume(context.Background(), w.admin(), b.ID)
+			must(w.t, err)
+			_, err = w.EditMember(context.Background(), w.operator(), w.admin().Member.ID, app.MemberEdit{Role: &role})
+			must(w.t, err)
+		}, desk.PausedStarter},
+		"template changed": {takes, func(w *world, _ *desk.Broadcast) {
+			w.provider.mu.Lock()
+			w.provider.library = []desk.TemplateSource{template("hello", "en", "UTILITY", "", "Bye!")}
+			w.provider.mu.Unlock()
+			_, _, err := w.SyncChannel(context.Background(), w.operator(), w.channel)
+			must(w.t, err)
+		}, desk.PausedTemplate},
+		"template gone": {takes, func(w *world, _ *desk.Broadcast) {
+			w.provider.mu.Lock()
+			w.provider.library = []desk.TemplateSource{template("other", "en", "UTILITY", "", "Bye!")}
+			w.provider.mu.Unlock()
+			_, _, err := w.SyncChannel(context.Background(), w.operator(), w.channel)
+			must(w.t, err)
+		}, desk.PausedTemplate},
+		"template paused":   {refusesByCode(132015), nil, desk.PausedTemplate},
+		"template disabled": {refusesByCode(132016), nil, desk.PausedTemplate},
+		"file":              {refusesByCode(131053), nil, desk.PausedFile},
+		"misclassified":     {refusesForNow(131064), nil, desk.PausedChannel},
 		"channel": {takes, func(w *world, _ *desk.Broadcast) {
 			off := false
 			_, err := w.EditChannel(context.Background(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off})
@@ -383,7 +417,7 @@ func TestBroadcast_pausesItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newBetween(t, nil)
 			w.provider.plays(c.plays)
 			b := w.draft(numbersFrom(0, 400)...)
 			_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
@@ -420,17 +454,30 @@ func TestBroadcast_waits(t *testing.T) {
 	}
 }
 
-// TestBroadcast_stopped: a broadcast that nobody drove for a quarter of an hour is paused.
+// TestBroadcast_stopped: a broadcast that nobody drove for a quarter of an hour is paused, and so
+// is one that should have begun so long ago. Those of which it is less go on.
 func TestBroadcast_stopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	b := w.draft(numbersFrom(0, 10)...)
-	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
-	must(t, err)
-	w.clock.advance(16 * time.Minute)
+	var list []*desk.Broadcast
+	for i, at := range []time.Duration{0, time.Minute, 5 * time.Minute} { // when they begin
+		b := w.draft(numbersFrom(10*i, 10)...)
+		_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{SendAt: desk.Field[desk.Time]{Set: at > 0, Value: desk.TimeOf(w.clock.now().Add(at))}})
+		must(t, err)
+		_, err = w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+		must(t, err)
+		list = append(list, b)
+	}
+	w.clock.advance(17 * time.Minute)
 	w.run()
-	if b = w.until(b.ID, "a pause", in(desk.BroadcastPaused)); b.Reason != desk.PausedStopped || len(w.provider.sent()) > 0 {
-		t.Errorf("it is paused as %s; %d were sent", b.Reason, len(w.provider.sent()))
+	for _, b := range list[:2] {
+		if b = w.until(b.ID, "a pause", in(desk.BroadcastPaused)); b.Reason != desk.PausedStopped {
+			t.Errorf("it is paused as %s", b.Reason)
+		}
+	}
+	w.until(list[2].ID, "its end", in(desk.BroadcastDone))
+	if n := len(w.provider.sent()); n != 10 {
+		t.Errorf("%d were sent", n)
 	}
 }
 
@@ -485,11 +532,12 @@ func TestBroadcast_deliveries(t *testing.T) {
 	}
 }
 
-// TestBroadcast_pace: at most so many people in any so many minutes.
+// TestBroadcast_pace: at most so many people in any so many minutes. After the last one, the
+// broadcast ends without waiting for more room.
 func TestBroadcast_pace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	b := w.draft(numbersFrom(0, 50)...)
+	b := w.draft(numbersFrom(0, 60)...)
 	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: 20, Minutes: 10}}})
 	must(t, err)
 	w.startBroadcast(b.ID)

@@ -36,6 +36,7 @@ type faultyStore struct {
 	blind   atomic.Bool  // attempts can't be looked up
 	full    atomic.Bool  // content can't be written
 	keeps   atomic.Bool  // deliveries can't be deleted
+	beaten  atomic.Bool  // another row of the broadcast has taken each number a moment before
 	once    atomic.Bool  // closures run only once
 	ahead   atomic.Int64 // how far the database's clock is ahead, in milliseconds
 	claimed atomic.Int64 // look-ups of keys
@@ -249,6 +250,13 @@ func (tx *faultyTx) Loads(policy desk.ID, members []desk.ID, most int) (map[desk
 }
 
 func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.Load()) }
+
+func (tx *faultyTx) TakeNumbers(broadcast, row desk.ID, hashes []store.NumberHash) (bool, error) {
+	if tx.s.beaten.Load() {
+		return false, nil
+	}
+	return tx.Tx.TakeNumbers(broadcast, row, hashes)
+}
 
 func (tx *faultyTx) TakeInbound(list []desk.InboundItem) ([]desk.InboundItem, error) {
 	for _, n := range list {

@@ -108,7 +108,7 @@ func New(d Deps) *App {
 	a.Conflicts = conflicts.New(conflicts.Deps{Store: a.store, Merges: a.Merges, Cursors: a.cursors, Now: a.now, NewID: d.NewID, Uptime: uptime, Log: d.Log})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
 	a.Broadcasts = broadcast.New(broadcast.Deps{
-		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Machine: machine{a}, Now: a.now, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
+		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Machine: machine{a}, Now: a.now, Uptime: uptime, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
 	})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)

@@ -78,6 +78,7 @@ type Deps struct {
 	Cursors cursors.Sealer
 	Machine Machine
 	Now     func() desk.Time
+	Uptime  func() time.Duration // a monotonic clock
 	NewID   func() desk.ID
 	Log     *slog.Logger
 	Lease   time.Duration // with which a process drives a workspace; 0: desk.BroadcastLease

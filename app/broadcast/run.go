@@ -156,8 +156,13 @@ func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.B
 		case err != nil:
 			return 0, err
 		}
-		if wait, err := a.mustWait(ctx, d, b, r, now); wait > 0 || err != nil {
-			return wait, err
+		if wait, err := a.mustWait(ctx, d, b, r, now); err != nil {
+			return 0, err
+		} else if wait.length > 0 {
+			if left, _, err := a.left(ctx, d, b); err != nil || !left {
+				return a.finish(ctx, d, b, r) // there is nobody for whom to wait
+			}
+			return wait.length, a.waits(ctx, d, b, wait.why, wait.until)
 		}
 	}
 	if err := a.fill(ctx, d, s, b, t, r); err != nil {
@@ -184,7 +189,7 @@ func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r
 	}
 	if r.noted.IsZero() {
 		if r.probing = b.Reason == desk.WaitsForProvider; r.probing && b.ResumesAt > a.Now() {
-			r.until = time.Now().Add(time.Duration(b.ResumesAt-a.Now()) * time.Millisecond)
+			r.wait(time.Duration(b.ResumesAt-a.Now())*time.Millisecond, a.Uptime(), a.Now())
 		}
 		if now-b.DrivenAt > desk.Time(desk.BroadcastStopped.Milliseconds()) {
 			return true, a.pause(ctx, d, b, desk.PausedStopped)
@@ -249,33 +254,40 @@ func pausedBy(effect desk.Effect) desk.BroadcastReason {
 	return ""
 }
 
-// mustWait returns how long a broadcast has to wait, and notes why.
-func (a *Service) mustWait(ctx context.Context, d *drive, b *desk.Broadcast, r *runner, now desk.Time) (time.Duration, error) {
+// A waiting says for what a broadcast waits; its zero value: it need not wait.
+type waiting struct {
+	length time.Duration
+	why    desk.BroadcastReason
+	until  desk.Time
+}
+
+// mustWait tells for what a broadcast has to wait. If it need not wait, that is noted.
+func (a *Service) mustWait(ctx context.Context, d *drive, b *desk.Broadcast, r *runner, now desk.Time) (waiting, error) {
 	if !b.Hours.Open(now) {
 		until, _ := b.Hours.Until(now)
-		return lookEvery, a.waits(ctx, d, b, desk.WaitsForHours, until)
+		return waiting{lookEvery, desk.WaitsForHours, until}, nil
 	}
 	r.mu.Lock()
-	until, left := r.until, time.Until(r.until)
+	until, left := r.resumes, r.until-a.Uptime()
 	r.mu.Unlock()
 	if left > 0 {
-		return min(left, lookEvery), a.waits(ctx, d, b, desk.WaitsForProvider, desk.TimeOf(until))
+		return waiting{min(left, lookEvery), desk.WaitsForProvider, until}, nil
 	}
 	if b.Pace != nil {
 		if err := a.loadClaims(ctx, d, b, r, now); err != nil {
-			return 0, err
+			return waiting{}, err
 		}
 		r.mu.Lock()
 		room, at := r.room(b.Pace, now)
 		r.mu.Unlock()
 		if room == 0 {
-			return lookEvery, a.waits(ctx, d, b, desk.WaitsForPace, at)
+			return waiting{lookEvery, desk.WaitsForPace, at}, nil
 		}
 	}
 	if b.Reason == desk.WaitsForProvider && r.probes() {
-		return 0, nil // until one is taken
+		return waiting{}, nil // until one is taken
 	}
-	return 0, a.waits(ctx, d, b, "", 0)
+	return waiting{}, a.waits(ctx, d, b, "", 0)
 }
 
 func (r *runner) probes() bool {
@@ -412,7 +424,7 @@ func (a *Service) launch(ctx context.Context, d *drive, channel *desk.Channel, b
 		case len(r.buffer) == 0 && r.flights > 0:
 			r.mu.Unlock()
 			return lookEvery // a flight that ends wakes the drive
-		case len(r.buffer) == 0 || r.halt != nil || r.pause != "" || time.Now().Before(r.until):
+		case len(r.buffer) == 0 || r.halt != nil || r.pause != "" || a.Uptime() < r.until:
 			r.mu.Unlock()
 			return 0
 		case r.probing && r.flights > 0:
@@ -532,7 +544,7 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 	case !claimed && (e.Type == desk.MediaUnavailable || e.Type == desk.MediaNotSendable || e.Type == desk.ProviderRejected || e.Type == desk.NotFound):
 		r.pause = desk.PausedFile
 	case !claimed: // the database is away, or the number has no place
-		r.until = time.Now().Add(time.Duration(max(1, e.RetryAfter)) * time.Second)
+		r.wait(time.Duration(max(1, e.RetryAfter))*time.Second, a.Uptime(), a.Now())
 	default:
 		effect := desk.NoEffect
 		if f, ok := e.Details.(desk.Failure); ok {
@@ -541,7 +553,7 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 		if why := pausedBy(effect); why != "" {
 			r.pause = why
 		} else if effect != desk.PersonEffect && (&desk.Refusal{Type: e.Type}).ForNow() {
-			r.refused(e.RetryAfter, time.Now())
+			r.refused(e.RetryAfter, a.Uptime(), a.Now())
 			a.count(desk.RowPending, 1)
 			return
 		}
@@ -626,14 +638,23 @@ func (a *Service) finish(ctx context.Context, d *drive, b *desk.Broadcast, r *ru
 	if err != nil || len(sending) > 0 {
 		return lookEvery, err
 	}
-	if at, err := a.Store.NextRow(ctx, d.ws, b.ID); err != nil || at > 0 {
-		return lookEvery, err
-	}
-	left, err := a.Store.PendingRows(ctx, d.ws, b.ID, false, desk.ID{}, 1)
-	if err != nil || len(left) > 0 {
+	if left, soon, err := a.left(ctx, d, b); err != nil || soon {
 		return 0, err
+	} else if left {
+		return lookEvery, nil
 	}
 	return 0, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.End(desk.BroadcastDone, a.Now()) })
+}
+
+// left tells whether rows of a broadcast are pending, and soon whether none of them waits for
+// its time.
+func (a *Service) left(ctx context.Context, d *drive, b *desk.Broadcast) (left, soon bool, err error) {
+	at, err := a.Store.NextRow(ctx, d.ws, b.ID)
+	if err != nil || at > 0 {
+		return at > 0, false, err
+	}
+	rows, err := a.Store.PendingRows(ctx, d.ws, b.ID, false, desk.ID{}, 1)
+	return len(rows) > 0, len(rows) > 0, err
 }
 
 // restore gives rows that a server of an older release has left behind the outcomes of their

@@ -24,9 +24,10 @@ type runner struct {
 	noted    time.Time            // when it was last noted that the broadcast is driven
 	restored time.Time            // when rows that were left behind were last looked for
 
-	refusals int       // refusals for now in a row, of no single person
-	until    time.Time // nothing is sent before
-	probing  bool      // one at a time, until one is taken
+	refusals int           // refusals for now in a row, of no single person
+	until    time.Duration // by Uptime: nothing is sent before
+	resumes  desk.Time     // the same by the wall clock, as it is shown
+	probing  bool          // one at a time, until one is taken
 
 	claims []claims // by second, oldest first; for the pace
 	loaded bool     // claims of earlier drivers are in the list
@@ -73,13 +74,18 @@ func (r *runner) room(p *desk.BroadcastPace, now desk.Time) (n int, at desk.Time
 }
 
 // refused notes a refusal for now that is not of one person.
-func (r *runner) refused(seconds int, now time.Time) {
-	if now.Before(r.until) {
+func (r *runner) refused(seconds int, uptime time.Duration, now desk.Time) {
+	if uptime < r.until {
 		return // another message that was under way was refused, too
 	}
 	r.refusals++
-	r.until = now.Add(desk.BroadcastWait(seconds, r.refusals))
+	r.wait(desk.BroadcastWait(seconds, r.refusals), uptime, now)
 	r.probing = true
+}
+
+// wait lets nothing be sent for some time.
+func (r *runner) wait(d, uptime time.Duration, now desk.Time) {
+	r.until, r.resumes = uptime+d, now+desk.Time(d.Milliseconds())
 }
 
 // taken notes that the provider has taken a message.

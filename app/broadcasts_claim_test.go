@@ -1,0 +1,475 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/app/broadcast"
+	"parley/app/merges"
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+	"parley/whatsapp"
+)
+
+// A limited provider has WhatsApp's codes, and limits the messages to one person: so the
+// database is asked for a place between the look at a row and its claim.
+type limited struct{ *scripted }
+
+func (limited) Limits(_ *desk.Channel, person func() string) provider.Limits {
+	return provider.Limits{Buckets: []desk.Bucket{{Name: "person " + person(), Person: true, Interval: time.Millisecond, Burst: 1}}}
+}
+
+func (limited) Effect(f *desk.Failure) desk.Effect { return (*whatsapp.Provider)(nil).Effect(f) }
+
+// newBetween is like newWorld. between is called for each row of a broadcast, between the look
+// at it and its claim. turn counts these moments.
+func newBetween(t *testing.T, between func(w *world, turn int)) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.stop()
+	w.others = map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: limited{w.provider}}
+	w.start(app.Bounds{})
+	var turns atomic.Int64
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) {
+		if n := int(turns.Add(1)); between != nil {
+			between(w, n)
+		}
+		return 0, true, nil
+	}
+	return w
+}
+
+// saysOK is a contact's consent to marketing, as an attribute.
+func saysOK(ok bool) func(*desk.ContactWrite) {
+	return func(wr *desk.ContactWrite) {
+		wr.Attributes = desk.Field[[]desk.AttributeWrite]{Set: true, Value: []desk.AttributeWrite{{Key: "ok", Value: desk.Value{Kind: desk.BoolValue, Bool: ok}}}}
+	}
+}
+
+// consented makes a broadcast of a template to contacts. It needs the attribute ok, and passes
+// over open conversations.
+func (w *world) consented(template desk.TemplateName, values []desk.BroadcastValue, contacts ...*desk.Contact) *desk.Broadcast {
+	w.t.Helper()
+	b, err := w.Broadcasts.Create(w.t.Context(), w.caller(), &desk.BroadcastInput{
+		Name: text("Sale"), Template: desk.Field[desk.TemplateName]{Set: true, Value: template}, Values: desk.Field[[]desk.BroadcastValue]{Set: true, Value: values},
+		Consent: desk.Field[desk.Consent]{Set: true, Value: desk.Consent{Attribute: "ok"}}, SkipOpen: desk.Field[bool]{Set: true, Value: true},
+	})
+	must(w.t, err)
+	var rows []desk.RowInput
+	for _, c := range contacts {
+		rows = append(rows, desk.RowInput{Contact: &c.ID})
+	}
+	results, err := w.Broadcasts.Add(w.t.Context(), w.caller(), b.ID, rows)
+	must(w.t, err)
+	for _, r := range results {
+		must(w.t, r.Err)
+	}
+	return b
+}
+
+// knowsOK defines the attribute ok.
+func (w *world) knowsOK() {
+	w.t.Helper()
+	_, _, err := w.PutAttribute(w.t.Context(), w.caller(), desk.AttributeInput{Key: "ok", Type: text("boolean")})
+	must(w.t, err)
+}
+
+// edits changes a contact, as another process would.
+func (w *world) edits(c *desk.Contact, change desk.ContactWrite) {
+	w.t.Helper()
+	_, err := w.Write(context.Background(), w.caller(), &desk.Op{Kind: desk.OpPatch, ByID: true, Target: c.ID, Write: change})
+	must(w.t, err)
+}
+
+// restsBroadcasts waits until no process drives the broadcasts: what it claims has ended.
+func (w *world) restsBroadcasts() {
+	w.t.Helper()
+	ref, other := store.LeaseRef{Workspace: w.ws, Task: desk.BroadcastTask}, w.clock.newID()
+	waitFor(w.t, "nobody to drive the broadcasts", func() bool {
+		held, err := w.file.HoldLeases(context.Background(), []store.LeaseRef{ref}, other, 60_000)
+		must(w.t, err)
+		_, ours := held[ref]
+		return ours
+	})
+	must(w.t, w.file.EndLease(context.Background(), ref, other))
+}
+
+// TestBroadcast_changed: what makes a row skipped is checked again by the claim, because it may
+// happen after the look.
+func TestBroadcast_changed(t *testing.T) {
+	t.Parallel()
+	phone := "905320000001"
+	for reason, change := range map[desk.RowReason]func(w *world, b *desk.Broadcast, c *desk.Contact){
+		desk.SkipLate: func(w *world, b *desk.Broadcast, _ *desk.Contact) {
+			_, err := w.Broadcasts.Edit(context.Background(), w.caller(), b.ID, &desk.BroadcastInput{StopAt: desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.now()) - 1}})
+			must(w.t, err)
+		},
+		desk.SkipDeleted: func(w *world, _ *desk.Broadcast, c *desk.Contact) { w.deleteContact(c.ID) },
+		desk.SkipDuplicate: func(w *world, _ *desk.Broadcast, _ *desk.Contact) {
+			w.store.beaten.Store(true)
+		},
+		desk.SkipUnreachable: func(w *world, _ *desk.Broadcast, c *desk.Contact) {
+			w.edits(c, desk.ContactWrite{Phone: desk.Field[string]{Set: true, Null: true}})
+		},
+		desk.SkipNoConsent: func(w *world, _ *desk.Broadcast, c *desk.Contact) {
+			wr := desk.ContactWrite{}
+			saysOK(false)(&wr)
+			w.edits(c, wr)
+		},
+		desk.SkipOptedOut: func(w *world, _ *desk.Broadcast, _ *desk.Contact) {
+			_, err := w.Receive(context.Background(), w.ws, w.channel, provider.InboundMessage{ExternalID: "in.1", Number: phone, Text: "STOP", At: desk.TimeOf(w.clock.now())})
+			must(w.t, err)
+		},
+		desk.SkipInConversation: func(w *world, _ *desk.Broadcast, _ *desk.Contact) {
+			_, err := w.Receive(context.Background(), w.ws, w.channel, provider.InboundMessage{ExternalID: "in.1", Number: phone, Text: "When?", At: desk.TimeOf(w.clock.now())})
+			must(w.t, err)
+		},
+		desk.SkipVariables: func(w *world, _ *desk.Broadcast, c *desk.Contact) {
+			w.edits(c, desk.ContactWrite{Name: desk.Field[string]{Set: true, Null: true}})
+		},
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			t.Parallel()
+			var b *desk.Broadcast
+			var c *desk.Contact
+			w := newBetween(t, func(w *world, turn int) {
+				if turn == 1 {
+					change(w, b, c)
+				}
+			})
+			w.knowsOK()
+			c = w.put(phoned(phone), named("Lucia"), alsoKnownAs("crm", "1"), saysOK(true))
+			template, values := desk.TemplateName{Name: "sale", Language: "en"}, []desk.BroadcastValue(nil)
+			if reason == desk.SkipVariables {
+				template = desk.TemplateName{Name: "order_update", Language: "en_US"}
+				values = []desk.BroadcastValue{{Address: "header.1", Value: "7"}, {Address: "1", From: "customer_first_name"}, {Address: "2", Value: "x"}}
+			}
+			b = w.consented(template, values, c)
+			w.startBroadcast(b.ID)
+			b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+			if len(w.provider.sent()) > 0 || b.Counts.Skips[reason] != 1 {
+				t.Errorf("%d were sent; skips: %v", len(w.provider.sent()), b.Counts.Skips)
+			}
+			w.recounted(b)
+		})
+	}
+}
+
+// TestBroadcast_halted: a claim checks again that the broadcast runs, that who started it may
+// still send, and that the channel can be used.
+func TestBroadcast_halted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(w *world, b *desk.Broadcast)
+		state  desk.BroadcastState
+		reason desk.BroadcastReason
+	}{
+		"paused": {func(w *world, b *desk.Broadcast) {
+			_, err := w.Broadcasts.Pause(context.Background(), w.operator(), b.ID)
+			must(w.t, err)
+		}, desk.BroadcastPaused, desk.PausedAsked},
+		"cancelled": {func(w *world, b *desk.Broadcast) {
+			_, err := w.Broadcasts.Cancel(context.Background(), w.operator(), b.ID)
+			must(w.t, err)
+		}, desk.BroadcastCancelled, ""},
+		"key revoked": {func(w *world, _ *desk.Broadcast) {
+			_, err := w.RevokeKey(context.Background(), w.operator(), w.keyID)
+			must(w.t, err)
+		}, desk.BroadcastPaused, desk.PausedStarter},
+		"channel disabled": {func(w *world, _ *desk.Broadcast) {
+			off := false
+			_, err := w.EditChannel(context.Background(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off})
+			must(w.t, err)
+		}, desk.BroadcastPaused, desk.PausedChannel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b *desk.Broadcast
+			w := newBetween(t, func(w *world, turn int) {
+				if turn == 1 {
+					c.change(w, b)
+				}
+			})
+			b = w.draft("905320000001")
+			w.startBroadcast(b.ID)
+			b = w.until(b.ID, "a halt", in(c.state))
+			w.restsBroadcasts()
+			row := w.rowsOf(b.ID)[0]
+			if b.Reason != c.reason || len(w.provider.sent()) > 0 || row.Attempt != (desk.ID{}) || row.Status != desk.RowPending && row.Status != desk.RowCancelled {
+				t.Errorf("it is %s as %q, the row %s; %d were sent", b.State, b.Reason, row.Status, len(w.provider.sent()))
+			}
+		})
+	}
+}
+
+// TestBroadcast_duplicates: nobody gets a broadcast twice: neither a number that has moved to
+// another contact since, nor a contact whose number is another one by now.
+func TestBroadcast_duplicates(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rows   func(first, second *desk.Contact) []desk.RowInput
+		change func(w *world, first, second *desk.Contact) // once the first has got it
+	}{
+		"number": {
+			func(first, second *desk.Contact) []desk.RowInput {
+				return []desk.RowInput{{Contact: &first.ID}, {Contact: &second.ID}}
+			},
+			func(w *world, first, second *desk.Contact) {
+				w.edits(first, desk.ContactWrite{Phone: text("905320000009")})
+				w.edits(second, desk.ContactWrite{Phone: text("905320000001")})
+			},
+		},
+		"contact": {
+			func(first, _ *desk.Contact) []desk.RowInput {
+				return []desk.RowInput{{Contact: &first.ID}, {Find: phoneOf("905320000008")}}
+			},
+			func(w *world, first, _ *desk.Contact) {
+				w.edits(first, desk.ContactWrite{Phone: text("905320000008")})
+			},
+		},
+		"merged": {
+			func(first, second *desk.Contact) []desk.RowInput {
+				return []desk.RowInput{{Contact: &first.ID}, {Contact: &second.ID}}
+			},
+			func(w *world, first, second *desk.Contact) {
+				_, err := w.Merges.Do(context.Background(), w.operator(), merges.Request{Into: second.ID, From: first.ID})
+				must(w.t, err)
+			},
+		},
+	} {
+		for when, turn := range map[string]int{"at the turn": 0, "before the claim": 2} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				var first, second *desk.Contact
+				w := newBetween(t, func(w *world, now int) {
+					if now == turn {
+						c.change(w, first, second)
+					}
+				})
+				first = w.put(phoned("905320000001"), alsoKnownAs("crm", "1"))
+				second = w.put(phoned("905320000002"), alsoKnownAs("crm", "2"))
+				b := w.draft()
+				results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, c.rows(first, second))
+				if must(t, err); results[0].Err != nil || results[1].Err != nil {
+					t.Fatalf("%+v", results)
+				}
+				_, err = w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: 1, Minutes: 1}}})
+				must(t, err)
+				w.startBroadcast(b.ID)
+				w.until(b.ID, "the first", func(b *desk.Broadcast) bool {
+					return b.Reason == desk.WaitsForPace && b.Counts.ByStatus[desk.RowSent] == 1
+				})
+				if turn == 0 {
+					c.change(w, first, second)
+				}
+				w.clock.advance(2 * time.Minute)
+				b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+				if n := len(w.provider.sent()); n != 1 || b.Counts.Skips[desk.SkipDuplicate] != 1 {
+					t.Errorf("%d were sent; skips: %v", n, b.Counts.Skips)
+				}
+			})
+		}
+	}
+}
+
+// TestBroadcast_away: while the provider is away for an hour, nobody is refused. Later all get
+// the message.
+func TestBroadcast_away(t *testing.T) {
+	t.Parallel()
+	const people = 50
+	w := newWorld(t)
+	var tries atomic.Int64
+	back := w.clock.uptime() + time.Hour
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		if tries.Add(1); w.clock.uptime() < back {
+			return refusesForNow(2)(ctx, d)
+		}
+		return takes(ctx, d)
+	})
+	b := w.draft(numbersFrom(0, people)...)
+	w.startBroadcast(b.ID)
+	waits := 0
+	for ; w.clock.uptime() < back; waits++ {
+		before := w.until(b.ID, "a wait", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForProvider })
+		if before.Counts.ByStatus[desk.RowPending]+before.Counts.ByStatus[desk.RowSending] != people {
+			t.Fatalf("after %d waits: %v", waits, before.Counts.ByStatus)
+		}
+		w.clock.up.Add(int64(desk.LongestBroadcastWait))
+		seen := tries.Load()
+		waitFor(t, "another try", func() bool { return tries.Load() > seen })
+	}
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := b.Counts.ByStatus[desk.RowSent]; n != people {
+		t.Errorf("%v", b.Counts.ByStatus)
+	}
+}
+
+// TestBroadcast_pair: people for whom the provider takes nothing for now do not keep the others
+// waiting, and get the message later.
+func TestBroadcast_pair(t *testing.T) {
+	t.Parallel()
+	w := newBetween(t, nil)
+	numbers := numbersFrom(0, 100)
+	var open atomic.Bool
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		if slices.Index(numbers, d.Number)%5 == 4 && !open.Load() {
+			return provider.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: &desk.Failure{Code: 131056, Title: "Pair rate limit hit"}, RetryAfter: 600}
+		}
+		return takes(ctx, d)
+	})
+	b := w.draft(numbers...)
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "the others", func(b *desk.Broadcast) bool {
+		return b.Counts.ByStatus[desk.RowSent] == 80 && b.Counts.ByStatus[desk.RowSending] == 0
+	})
+	if b.State != desk.BroadcastRunning || b.Reason != "" || b.Counts.ByStatus[desk.RowPending] != 20 {
+		t.Errorf("it is %s as %q: %v", b.State, b.Reason, b.Counts.ByStatus)
+	}
+	open.Store(true)
+	w.clock.advance(11 * time.Minute)
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := b.Counts.ByStatus[desk.RowSent]; n != 100 {
+		t.Errorf("%v", b.Counts.ByStatus)
+	}
+}
+
+// TestBroadcast_templatePaused: once a callback says that the template is paused, at most as many
+// rows are claimed as were under way.
+func TestBroadcast_templatePaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	must(t, w.SyncStale(t.Context()))
+	w.meta.change(func() { w.meta.away = errors.New("the provider is away") }) // the library is not fetched again
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) { return 0, true, nil }
+	b := w.draft(numbersFrom(0, 400)...)
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Channel: desk.Field[desk.ID]{Set: true, Value: channel}})
+	must(t, err)
+	var calls, pending atomic.Int64
+	w.meta.change(func() {
+		w.meta.meanwhile = func(provider.Dispatch) {
+			if calls.Add(1) != 20 {
+				return
+			}
+			w.callback(channel, provider.Update{Business: metaBusiness, Template: &provider.TemplateUpdate{Name: "hello", Language: "en", Status: "PAUSED"}})
+			waitFor(t, "the template to be paused", func() bool { return w.templateStatus(channel) == "paused" })
+			pending.Store(w.broadcastNow(b.ID).Counts.ByStatus[desk.RowPending])
+		}
+	})
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "a pause", func(b *desk.Broadcast) bool {
+		return b.State == desk.BroadcastPaused && b.Counts.ByStatus[desk.RowSending] == 0 && pending.Load() > 0
+	})
+	if more := pending.Load() - b.Counts.ByStatus[desk.RowPending]; b.Reason != desk.PausedTemplate || more > desk.BroadcastFlights || b.Counts.ByStatus[desk.RowPending] == 0 {
+		t.Errorf("it is paused as %s, after %d more claims: %v", b.Reason, more, b.Counts.ByStatus)
+	}
+}
+
+// TestBroadcast_reported: a failure that the provider reports later pauses a broadcast, if it
+// means that no more can be sent, and one for this person alone does not.
+func TestBroadcast_reported(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]desk.BroadcastReason{132015: desk.PausedTemplate, 132016: desk.PausedTemplate, 131053: desk.PausedFile, 131049: ""} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			t.Parallel()
+			w := newBetween(t, nil)
+			b := w.draft(numbersFrom(0, 120)...)
+			_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: 60, Minutes: 5}}})
+			must(t, err)
+			w.startBroadcast(b.ID)
+			w.until(b.ID, "the first half", func(b *desk.Broadcast) bool {
+				return b.Reason == desk.WaitsForPace && b.Counts.ByStatus[desk.RowSent] == 60
+			})
+			for _, d := range w.provider.sent() {
+				s := said(d.Attempt, desk.Failed)
+				s.Failure = &desk.Failure{Code: code, Title: "It failed", Fix: "Wait."}
+				w.tell(s)
+			}
+			if want != "" {
+				if b = w.until(b.ID, "a pause", in(desk.BroadcastPaused)); b.Reason != want {
+					t.Errorf("it is paused as %s", b.Reason)
+				}
+				return
+			}
+			w.until(b.ID, "the failures", func(b *desk.Broadcast) bool { return b.Counts.ByStatus[desk.RowFailed] == 60 })
+			w.clock.advance(6 * time.Minute)
+			b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+			w.recounted(b)
+		})
+	}
+}
+
+// TestBroadcast_restored: broadcasts that come from another database do not go on by themselves.
+func TestBroadcast_restored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	draft, running, scheduled := w.draft("905320000001"), w.draft("905320000002"), w.draft("905320000003")
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), scheduled.ID, &desk.BroadcastInput{SendAt: desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.now().Add(time.Hour))}})
+	must(t, err)
+	for _, b := range []*desk.Broadcast{running, scheduled} {
+		_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+		must(t, err)
+	}
+	must(t, broadcast.StopAll(t.Context(), w.file, w.clock.now()))
+	for _, b := range []*desk.Broadcast{running, scheduled} {
+		if b := w.broadcastNow(b.ID); b.State != desk.BroadcastPaused || b.Reason != desk.PausedStopped {
+			t.Errorf("it is %s as %q", b.State, b.Reason)
+		}
+	}
+	if b := w.broadcastNow(draft.ID); b.State != desk.BroadcastDraft {
+		t.Errorf("the draft is %s", b.State)
+	}
+	_, err = w.Broadcasts.Resume(t.Context(), w.caller(), running.ID)
+	must(t, err)
+	w.run()
+	w.until(running.ID, "its end", in(desk.BroadcastDone))
+	if n := len(w.provider.sent()); n != 1 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
+// TestBroadcast_dormantAgain: the next broadcast goes into the dormant conversation and leaves
+// it so. A single send opens it, but not one whose last message is older than a month.
+func TestBroadcast_dormantAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	person := "905320000001"
+	var first desk.ID
+	for range 2 {
+		b := w.draft(person)
+		w.startBroadcast(b.ID)
+		w.until(b.ID, "its end", in(desk.BroadcastDone))
+		c := w.conversation(w.rowsOf(b.ID)[0].Conversation)
+		if first.IsZero() {
+			first = c.ID
+		}
+		if c.ID != first || !c.Dormant || c.Status != desk.StatusArchived {
+			t.Errorf("the conversation is %+v, the first was %s", c, first)
+		}
+	}
+	to := func(r *desk.SendRequest) { r.Phone = phoneOf(person) }
+	if m := w.sent("one", to); m.Conversation.ID != first || !m.Existing || m.Conversation.Dormant || m.Conversation.Status != desk.StatusOpen {
+		t.Errorf("a single send goes into %+v", m.Conversation)
+	}
+	w.status(first, desk.StatusClosed)
+	b := w.draft(person)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	dormant := w.rowsOf(b.ID)[0].Conversation
+	if dormant == first {
+		t.Error("a closed conversation is dormant again")
+	}
+	w.stop()
+	w.start(app.Bounds{})
+	w.clock.advance(desk.DormantLife + time.Hour)
+	if m := w.sent("two", to); m.Conversation.ID == dormant || m.Existing {
+		t.Errorf("after a month, a single send goes into %+v", m.Conversation)
+	}
+}
