@@ -209,6 +209,36 @@ func TestBroadcast_halted(t *testing.T) {
 	}
 }
 
+// TestBroadcast_lease: a process whose lease another one has taken claims nothing. It claims the
+// row later, once the lease is its own again.
+func TestBroadcast_lease(t *testing.T) {
+	t.Parallel()
+	var turns, sentAt atomic.Int64
+	w := newBetween(t, func(w *world, turn int) {
+		if turns.Store(int64(turn)); turn > 1 {
+			return
+		}
+		ref, other := store.LeaseRef{Workspace: w.ws, Task: desk.BroadcastTask}, w.clock.newID()
+		waitFor(w.t, "another to take the lease", func() bool {
+			w.clock.advance(desk.BroadcastLease + time.Second)
+			held, err := w.file.HoldLeases(context.Background(), []store.LeaseRef{ref}, other, 100)
+			must(w.t, err)
+			_, ours := held[ref]
+			return ours
+		})
+	})
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		sentAt.Store(turns.Load())
+		return takes(ctx, d)
+	})
+	b := w.draft("905320000001")
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := len(w.provider.sent()); n != 1 || sentAt.Load() < 2 {
+		t.Errorf("%d were sent, at turn %d", n, sentAt.Load())
+	}
+}
+
 // TestBroadcast_duplicates: nobody gets a broadcast twice: neither a number that has moved to
 // another contact since, nor a contact whose number is another one by now.
 func TestBroadcast_duplicates(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"parley/app/merges"
 	"parley/desk"
 	"parley/provider"
-	"parley/store"
 )
 
 var (
@@ -549,32 +548,6 @@ func TestBroadcast_pace(t *testing.T) {
 		w.clock.advance(11 * time.Minute)
 	}
 	w.until(b.ID, "its end", in(desk.BroadcastDone))
-}
-
-// TestBroadcast_lease: a process whose lease another has taken claims nothing.
-func TestBroadcast_lease(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	o, reached, release := blocks(takes)
-	w.provider.plays(o)
-	b := w.draft(numbersFrom(0, 300)...)
-	w.startBroadcast(b.ID)
-	<-reached
-	other := w.clock.newID()
-	ref := store.LeaseRef{Workspace: w.ws, Task: desk.BroadcastTask}
-	w.clock.advance(desk.BroadcastLease + time.Second)
-	waitFor(t, "another to take the lease", func() bool {
-		held, err := w.file.HoldLeases(context.Background(), []store.LeaseRef{ref}, other, desk.Time(desk.BroadcastLease.Milliseconds()))
-		must(t, err)
-		_, ours := held[ref]
-		return ours
-	})
-	pending := w.broadcastNow(b.ID).Counts.ByStatus[desk.RowPending]
-	close(release)
-	waitFor(t, "what was claimed to end", func() bool { return w.broadcastNow(b.ID).Counts.ByStatus[desk.RowSending] == 0 })
-	if n := pending - w.broadcastNow(b.ID).Counts.ByStatus[desk.RowPending]; n > 0 || pending == 0 {
-		t.Errorf("%d of %d were claimed without the lease", n, pending)
-	}
 }
 
 // TestBroadcast_merge: a contact that was merged into another one, of whom a row was claimed
