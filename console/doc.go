@@ -56,6 +56,9 @@
 //	events.go        the log of events, and its part about settings
 //	overview.go      the pictures of the last days, and the first steps
 //	chart.go         pictures as SVG, with their tables
+//	broadcasts.go    broadcasts: the list, the page of one, its people
+//	broadcast_acts.go   pausing, resuming, ending, copying and deleting a broadcast, and settling its messages in doubt
+//	broadcast_words.go  broadcasts in words
 //	sends.go         attempts to send, and settling an attempt that is in doubt
 //
 // A new page is a line in routes.go, a file, and a template in templates/. Handlers call

@@ -102,6 +102,7 @@ func (w *world) records() map[string]string {
 	}
 	conflict := w.conflict("34612345672", "Secret Two", "34612345673", "Secret Three")
 	return map[string]string{
+		"/broadcasts/{id}":              w.drafted("Secret broadcast", nil, "34612345670").ID.String(),
 		"/conflicts/{id}":               conflict.String(),
 		"/contacts/merges/{id}":         merged.ID.String(),
 		"/contacts/import/{id}":         path.Base(imported),
@@ -203,7 +204,7 @@ func TestRoutes(t *testing.T) {
 
 // shownElsewhere are the templates that TestRoutes does not reach: parts of other
 // templates, and pages that other tests show.
-var shownElsewhere = []string{"base", "parts", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases", "unmerged"}
+var shownElsewhere = []string{"base", "parts", "chart", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases", "unmerged"}
 
 func TestHome(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,7 @@ var places = []struct {
 	{"/contacts/export", "Export contacts", desk.Administer},
 	{"/templates", "Templates", desk.TemplatesRead},
 	{"/send", "Send a template", desk.MessagesSend},
+	{"/broadcasts", "Broadcasts", desk.BroadcastsRead},
 	{"/sends", "Sends", desk.AttemptsRead},
 	{"/sends?failed=yes", "Failed sends", desk.AttemptsRead},
 	{"/sends?doubt=yes", "Sends in doubt", desk.AttemptsRead},

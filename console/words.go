@@ -156,6 +156,12 @@ var toasts = map[string]string{
 	"turned-off": "Turned off.",
 	"stopped":    "Stopped.",
 
+	"paused":      "Paused. Nothing more is begun; what is on its way goes on.",
+	"resumed":     "It goes on.",
+	"unscheduled": "It is a draft again.",
+	"ended":       "Cancelled. Nothing more is sent.",
+	"copied":      "This is the copy. It has no people yet.",
+
 	"note-deleted":  "The note is deleted.",
 	"away":          "You are away: nothing new is given to you.",
 	"here":          "You are here.",

@@ -144,7 +144,7 @@ const (
 
 	// unmarked reports whether the bar of a phone does not mark the section of the page.
 	unmarked = `{ const more = document.querySelector(".rail summary"), section = document.body.dataset.section;
-		!more || more.matches(".here") === ["templates", "sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).backgroundColor !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).backgroundColor) ? [] : ["the bar does not mark the page"] }`
+		!more || more.matches(".here") === ["templates", "broadcasts", "sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).backgroundColor !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).backgroundColor) ? [] : ["the bar does not mark the page"] }`
 
 	// hiddenSave lists forms whose button is not visible, although the form begins in
 	// view and is longer than the window.

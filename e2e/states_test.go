@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A stage has all data for the pages: a demo with some additions, a workspace without
@@ -295,7 +296,7 @@ func (st *stage) until(list, has string) func(*tab) {
 func (st *stage) shots(t *testing.T) []shot {
 	t.Helper()
 	const talk = "/inbox?view=open"
-	imports := st.imports(t)
+	imports, broadcast := st.imports(t), st.broadcasts(t)
 	attribute := through("/settings/attributes", "#a-plan a")
 	aKey := through("/settings/keys", "#keys [data-row]")
 	aMember := through("/settings/members", "#members tr:last-child a")
@@ -336,6 +337,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"sends-first", nothing, at("/sends")},
 		{"overview-first", nothing, at("/overview")},
 		{"send-first", nothing, at("/send")},
+		{"broadcasts-first", nothing, at("/broadcasts")},
 		{"keys-first", nothing, at("/settings/keys")},
 		{"attributes-first", nothing, at("/settings/attributes")},
 		{"channels-first", nothing, at("/settings/channels")},
@@ -348,6 +350,8 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"contact-agent", agent, contact},
 		{"template-agent", agent, through("/templates", "[data-row]")},
 		{"attempt-doubt-agent", agent, through("/sends?doubt=yes", "[data-row]")},
+		{"broadcasts-agent", agent, at("/broadcasts")},
+		{"broadcast-agent", agent, at(broadcast["doubt"])},
 		{"not-allowed", agent, at("/settings")},
 
 		{"inbox", admin, at("/inbox")},
@@ -460,6 +464,20 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"send", admin, send},
 		{"send-wrong", admin, wrong(send)},
 
+		{"broadcasts", admin, at("/broadcasts")},
+		{"broadcasts-running", admin, at("/broadcasts?state=running")},
+		{"broadcast", admin, at(broadcast["ended"])},
+		{"broadcast-draft", admin, at(broadcast["draft"])},
+		{"broadcast-scheduled", admin, at(broadcast["scheduled"])},
+		{"broadcast-paused", admin, at(broadcast["paused"])},
+		{"broadcast-doubt", admin, at(broadcast["doubt"])},
+		{"broadcast-nobody", admin, at(broadcast["ended"] + "?status=cancelled")},
+		{"broadcast-resume", admin, at(broadcast["paused"] + "/resume")},
+		{"broadcast-resume-dialog", admin, acting(at(broadcast["paused"]), pushing("[data-dialog]", "dialog[open]"))},
+		{"broadcast-cancel", admin, at(broadcast["scheduled"] + "/cancel")},
+		{"broadcast-delete", admin, at(broadcast["ended"] + "/delete")},
+		{"broadcast-release", admin, at(broadcast["doubt"] + "/release?outcome=sent")},
+
 		{"sends", admin, at("/sends")},
 		{"sends-doubt", admin, at("/sends?doubt=yes")},
 		{"sends-release", admin, acting(at("/sends?doubt=yes"), func(b *tab) {
@@ -552,6 +570,42 @@ func (st *stage) shots(t *testing.T) []shot {
 			look[bool](b, "{ for (const el of document.querySelectorAll('[name=member]')) el.value = ''; true }")
 		}, sending(mainButton))},
 	}
+}
+
+// broadcasts makes broadcasts: a draft, a scheduled one, a paused one, one that has ended, and
+// one with messages in doubt. It returns their pages by these names.
+func (st *stage) broadcasts(t *testing.T) map[string]string {
+	t.Helper()
+	made := map[string]string{}
+	for name, v := range map[string]struct{ settings, phones string }{
+		"draft":     {"", "+12025550111 +12025550112"},
+		"scheduled": {`,"send_at":"` + time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339) + `","stop_at":"` + time.Now().Add(72*time.Hour).UTC().Format(time.RFC3339) + `","pace":{"people":1600,"minutes":1440}`, "+12025550113"},
+		"paused":    {`,"send_at":"` + time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339) + `"`, "+12025550114 +12025550115"},
+		"ended":     {"", "+12025550116 +12025550117 +12025550001 +12025550007 +12025560007 +12025550119"},
+		"doubt":     {"", "+12025570003 +12025580003 +12025550118"},
+	} {
+		var b struct{ Data struct{ ID string } }
+		read(t, st.d.want(t, 201, st.key, "POST", "/broadcasts", `{"name":"The `+name+` one","template":{"name":"thank_you","language":"en_US"},"consent":{"confirmed":true},"max_failed_percent":100`+v.settings+`}`), &b)
+		var rows []string
+		for phone := range strings.FieldsSeq(v.phones) {
+			rows = append(rows, `{"to":{"phone":"`+phone+`"}}`)
+		}
+		at := "/broadcasts/" + b.Data.ID
+		st.d.want(t, 200, st.key, "POST", at+"/rows", `{"rows":[`+strings.Join(rows, ",")+`]}`)
+		if name != "draft" {
+			st.d.want(t, 200, st.key, "POST", at+"/start", "{}")
+		}
+		if name == "paused" {
+			st.d.want(t, 200, st.key, "POST", at+"/pause", "{}")
+		}
+		made[name] = at
+	}
+	for _, name := range []string{"ended", "doubt"} {
+		waitFor(t, "a broadcast's end", func() bool {
+			return strings.Contains(st.d.want(t, 200, st.key, "GET", made[name], ""), `"state":"done"`)
+		})
+	}
+	return made
 }
 
 // imports uploads three files, checks the second, and imports the third. It returns their

@@ -1,0 +1,338 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"parley/desk"
+)
+
+// A broadcastList is the list of broadcasts.
+type broadcastList struct {
+	New         string // ""; the member may not make one
+	Tabs        []tab
+	Rows        []broadcastRow
+	First, Next string
+	Empty       nothing
+}
+
+// A broadcastRow is a broadcast in the list.
+type broadcastRow struct {
+	ID                   desk.ID
+	Href, Name, Template string
+	State                pill
+	Standing             string
+	People, Sent, Failed string
+	At                   moment
+}
+
+// A broadcastPage is the page of a broadcast.
+type broadcastPage struct {
+	ID       desk.ID
+	Href     string
+	Name     string
+	State    pill
+	Standing string // why it waits or is paused
+	Paused   bool
+	Draft    bool
+	Every    bool // it sends: the page renews itself
+	Done     int64
+	Total    int64
+	Progress string
+	Acts     broadcastActs
+	Funnel   *chart
+	Skips    []skipRow
+	Failures []failureRow
+	Doubt    string // how many messages are in doubt
+	Facts    []fact
+	Template string
+	Link     string // the page of the template
+	Values   []fact
+	People   peopleList
+}
+
+// broadcastActs are what the member may do with a broadcast now.
+type broadcastActs struct{ Pause, Resume, Cancel, Unschedule, Copy, Delete, Release bool }
+
+// A skipRow says how many people were passed over for a reason.
+type skipRow struct{ Label, Count, Href string }
+
+// A failureRow says how many messages failed with a code of the provider.
+type failureRow struct{ Code, Title, Fix, Count string }
+
+// A peopleList is a page of the people of a broadcast.
+type peopleList struct {
+	Status, Reason *field
+	Rows           []personRow
+	First, Next    string
+	Empty          nothing
+}
+
+// A personRow is a person of a broadcast.
+type personRow struct {
+	ID         desk.ID
+	Name, Href string // Href is "": there is no contact
+	State      pill
+	Why        string
+	Talk, Send string // the conversation and the attempt, or ""
+	At         moment
+}
+
+func broadcastPath(id desk.ID) string { return "/broadcasts/" + id.String() }
+
+func (s *Server) broadcasts(c *call) error {
+	state, err := desk.ParseBroadcastState(c.query("state"))
+	if err != nil {
+		state = ""
+	}
+	base := func(state desk.BroadcastState) string {
+		if state == "" {
+			return "/broadcasts"
+		}
+		return "/broadcasts?state=" + string(state)
+	}
+	page := broadcastList{Empty: noBroadcasts[state], Tabs: []tab{{Label: "All", Href: base(""), Here: state == ""}}}
+	for _, each := range desk.BroadcastStates {
+		page.Tabs = append(page.Tabs, tab{Label: broadcastStates[each].Text, Href: base(each), Here: each == state})
+	}
+	after := c.query("after")
+	list, next, err := s.app.Broadcasts.List(c.r.Context(), c.p, state, after, pageRows)
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
+		after = ""
+		list, next, err = s.app.Broadcasts.List(c.r.Context(), c.p, state, "", pageRows)
+	}
+	if err != nil {
+		return err
+	}
+	if after != "" {
+		page.First = base(state)
+	}
+	if next != "" {
+		page.Next = with(base(state), "after", next)
+	}
+	for _, b := range list {
+		n := c.countsOf(b)
+		row := broadcastRow{
+			ID: b.ID, Href: broadcastPath(b.ID), Name: b.Name, Template: b.Template, State: broadcastStates[b.State], Standing: c.standing(b),
+			People: count(int(n.Total())), Sent: count(int(accepted(n))), Failed: count(int(n.ByStatus[desk.RowFailed] + n.ByStatus[desk.RowRefused])), At: c.when(b.CreatedAt),
+		}
+		if b.StartedAt != 0 {
+			row.At = c.when(b.StartedAt)
+		}
+		page.Rows = append(page.Rows, row)
+	}
+	return c.show("broadcasts", view{Title: "Broadcasts", Data: page})
+}
+
+// countsOf returns the numbers of a broadcast as people see them.
+func (c *call) countsOf(b *desk.Broadcast) *desk.BroadcastCounts {
+	if b.Counts == nil {
+		return &desk.BroadcastCounts{}
+	}
+	return b.Counts.As(b.State)
+}
+
+// accepted counts the messages that the provider took.
+func accepted(n *desk.BroadcastCounts) int64 {
+	return n.ByStatus[desk.RowSent] + n.ByStatus[desk.RowDelivered] + n.ByStatus[desk.RowRead] + n.ByStatus[desk.RowFailed]
+}
+
+func (s *Server) broadcast(c *call) error {
+	v, err := c.broadcastView()
+	if err != nil {
+		return err
+	}
+	return c.show("broadcast", v)
+}
+
+// broadcastView reads the page of the broadcast in the path.
+func (c *call) broadcastView() (view, error) {
+	b, err := c.s.app.Broadcasts.Get(c.r.Context(), c.p, c.id("id"))
+	if err != nil {
+		return view{}, err
+	}
+	n := c.countsOf(b)
+	p := broadcastPage{
+		ID: b.ID, Href: broadcastPath(b.ID), Name: b.Name, State: broadcastStates[b.State], Standing: c.standing(b), Paused: b.State == desk.BroadcastPaused, Draft: b.State == desk.BroadcastDraft,
+		Every: b.State == desk.BroadcastRunning, Total: max(n.Total(), 1), Acts: c.broadcastActs(b), Template: b.Template, Facts: c.broadcastFacts(b), Values: c.broadcastValues(b),
+	}
+	if v := c.p.Settings.Channel(b.Channel); v != nil {
+		p.Link = "/templates/" + v.ID.String() + "/" + url.PathEscape(b.Template) + "/" + url.PathEscape(b.Language)
+	}
+	if left := n.ByStatus[desk.RowPending] + n.ByStatus[desk.RowSending]; !p.Draft {
+		p.Done = n.Total() - left
+		p.Progress = count(int(p.Done)) + " of " + peopleWords(n.Total())
+		p.Funnel = broadcastFunnel(n)
+	}
+	for _, reason := range desk.RowReasons {
+		if k := n.Skips[reason]; k > 0 {
+			p.Skips = append(p.Skips, skipRow{rowReasons[reason], count(int(k)), p.Href + "?status=skipped&reason=" + string(reason) + "#people"})
+		}
+	}
+	if k := n.ByStatus[desk.RowInDoubt]; k > 0 {
+		p.Doubt = several(int(k), "message")
+	}
+	if p.Failures, err = c.broadcastFailures(b, n.Failures); err != nil {
+		return view{}, err
+	}
+	if p.People, err = c.peopleOf(b); err != nil {
+		return view{}, err
+	}
+	return view{Title: b.Name, Data: p, Refresh: p.Every}, nil
+}
+
+// broadcastActs returns what the member may do with a broadcast now.
+func (c *call) broadcastActs(b *desk.Broadcast) (a broadcastActs) {
+	if c.may(desk.BroadcastsWrite) {
+		a.Pause = b.State == desk.BroadcastRunning || b.State == desk.BroadcastScheduled
+		a.Unschedule = b.State == desk.BroadcastScheduled
+		a.Delete = b.State == desk.BroadcastDraft || b.State.Ended()
+		a.Cancel = !a.Delete
+		a.Copy = true
+	}
+	a.Resume = c.may(desk.BroadcastsSend) && b.State == desk.BroadcastPaused
+	a.Release = c.may(desk.AttemptsWrite)
+	return a
+}
+
+// broadcastFunnel is the picture of how far the messages got.
+func broadcastFunnel(n *desk.BroadcastCounts) *chart {
+	total := n.Total()
+	sent, read := accepted(n), n.ByStatus[desk.RowRead]
+	delivered, failed := n.ByStatus[desk.RowDelivered]+read, n.ByStatus[desk.RowFailed]+n.ByStatus[desk.RowRefused]
+	text := func(v int64) string { return count(int(v)) }
+	c := barsOf("funnel", "How far it got", sentences(text(sent)+" sent", text(delivered)+" delivered", text(read)+" read", text(failed)+" failed"), total, []string{"Reached", "People", "Share"})
+	for _, v := range []struct {
+		label, kind string
+		n           int64
+		always      bool
+	}{
+		{"Sent", "", sent, true}, {"Delivered", "", delivered, true}, {"Read", "good", read, true}, {"Failed", "bad", failed, true},
+		{"Passed over", "", n.ByStatus[desk.RowSkipped], false}, {"In doubt", "bad", n.ByStatus[desk.RowInDoubt], false}, {"Cancelled", "", n.ByStatus[desk.RowCancelled], false},
+		{"To do", "", n.ByStatus[desk.RowPending] + n.ByStatus[desk.RowSending], false},
+	} {
+		if v.n > 0 || v.always {
+			share := percent(v.n, total)
+			c.bar(v.label, text(v.n)+" · "+share, v.kind, v.n, v.label, text(v.n), share)
+		}
+	}
+	return c
+}
+
+// broadcastFailures lists the failures, with what to do about each as far as one of the first
+// failed people tells it.
+func (c *call) broadcastFailures(b *desk.Broadcast, list []desk.FailureCount) (rows []failureRow, err error) {
+	fixes := map[int]string{}
+	for _, status := range []desk.RowStatus{desk.RowFailed, desk.RowRefused} {
+		if len(list) == 0 {
+			return nil, nil
+		}
+		people, _, err := c.s.app.Broadcasts.Rows(c.r.Context(), c.p, b.ID, desk.RowFilter{Status: status}, "", pageRows)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range people {
+			if r.Failure != nil {
+				fixes[r.Failure.Code] = sentence(r.Failure.Fix)
+			}
+		}
+	}
+	for _, f := range list {
+		row := failureRow{Code: strconv.Itoa(f.Code), Title: sentence(f.Title), Fix: fixes[f.Code], Count: count(int(f.N))}
+		if f.Title == "" {
+			row.Title = "Code " + row.Code
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// peopleOf reads a page of a broadcast's people by the filter in the URL.
+func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
+	f := desk.RowFilter{Status: desk.RowStatus(c.query("status")), Reason: desk.RowReason(c.query("reason"))}
+	if !slices.Contains(desk.RowStatuses, f.Status) {
+		f.Status = ""
+	}
+	if !slices.Contains(desk.RowReasons, f.Reason) {
+		f.Reason = ""
+	}
+	statuses, reasons := []choice{{Label: "All"}}, []choice{{Label: "Any"}}
+	for _, status := range desk.RowStatuses {
+		statuses = append(statuses, choice{Value: string(status), Label: rowStates[status].Text})
+	}
+	for _, reason := range desk.RowReasons {
+		reasons = append(reasons, choice{Value: string(reason), Label: rowReasons[reason]})
+	}
+	var unsent form
+	list.Status, list.Reason = unsent.Field("status", "State", "", string(f.Status)).Of(statuses), unsent.Field("reason", "Reason", "", string(f.Reason)).Of(reasons)
+	query := url.Values{}
+	if f.Status != "" {
+		query.Set("status", string(f.Status))
+	}
+	if f.Reason != "" {
+		query.Set("reason", string(f.Reason))
+	}
+	base := broadcastPath(b.ID)
+	if len(query) > 0 {
+		base += "?" + query.Encode()
+	}
+	ctx, after := c.r.Context(), c.query("after")
+	rows, next, err := c.s.app.Broadcasts.Rows(ctx, c.p, b.ID, f, after, pageRows)
+	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
+		after = ""
+		rows, next, err = c.s.app.Broadcasts.Rows(ctx, c.p, b.ID, f, "", pageRows)
+	}
+	if err != nil {
+		return list, err
+	}
+	if after != "" {
+		list.First = base + "#people"
+	}
+	if next != "" {
+		list.Next = with(base, "after", next) + "#people"
+	}
+	list.Empty = nothing{Title: "Nobody here", Text: "The people to whom it is sent will be here, with what came of it."}
+	switch {
+	case next != "":
+		list.Empty = nothing{"Nobody among these", "The people after them were not looked at yet.", list.Next, "Look at more"}
+	case len(query) > 0:
+		list.Empty = nothing{"Nobody fits", "No person of this broadcast has this state and reason.", broadcastPath(b.ID) + "#people", "See all"}
+	case b.State.Ended() && b.Rows > 0:
+		list.Empty.Text = "What became of each person was deleted some time after the end. The numbers stay."
+	}
+	ids := make([]desk.ID, 0, len(rows))
+	for _, r := range rows {
+		if !r.Contact.IsZero() {
+			ids = append(ids, r.Contact)
+		}
+	}
+	known, err := c.s.app.ContactsByID(ctx, c.p, ids)
+	if err != nil {
+		return list, err
+	}
+	for _, r := range rows {
+		list.Rows = append(list.Rows, c.personRow(r, known[r.Contact]))
+	}
+	return list, nil
+}
+
+func (c *call) personRow(r desk.BroadcastRow, contact *desk.Contact) personRow {
+	row := personRow{ID: r.ID, Name: phone(r.To), State: rowStates[r.Status], Why: rowReasons[r.Reason], At: c.when(r.At)}
+	switch {
+	case contact != nil:
+		row.Name, row.Href = nameOf(contact), "/contacts/"+contact.ID.String()
+	case row.Name == "":
+		row.Name = nameOf(nil)
+	}
+	if r.Failure != nil {
+		row.Why = sentence(r.Failure.Title)
+	}
+	if !r.Attempt.IsZero() {
+		row.Send = "/sends/" + r.Attempt.String()
+	}
+	if !r.Conversation.IsZero() && !r.Message.IsZero() {
+		row.Talk = "/inbox/" + r.Conversation.String() + "?view=archived"
+	}
+	return row
+}
