@@ -63,34 +63,33 @@ func (a *App) Attempts(ctx context.Context, p desk.Principal, f AttemptFilter, c
 }
 
 func (a *App) attemptsOf(ctx context.Context, ws desk.ID, f AttemptFilter, before *desk.ID) ([]*desk.Attempt, *desk.ID, error) {
-	if f.Broadcast.IsZero() {
+	if f.Broadcast == nil || f.Broadcast.IsZero() {
 		return a.store.Attempts(ctx, ws, f.Phase, before, attemptStep)
 	}
 	return a.store.BroadcastAttempts(ctx, ws, *f.Broadcast, before, attemptStep)
 }
 
-// A page of failed attempts looks at failedLooked attempts, and reads failedStep of them at
-// a time.
-const (
-	failedLooked = 600
-	failedStep   = 100
-)
+// failedLooked is how many attempts are looked at for a page of failed ones.
+const failedLooked = 600
 
-// FailedAttempts returns a page of the attempts whose message did not reach the person,
-// newest first, and the cursor of the next page, "" if there is none. There is no index of
-// failures: a page looks at failedLooked attempts. So it may be short, or even empty,
-// although there is a next page.
-func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor string, limit int) (list []*desk.Attempt, next string, err error) {
+// FailedAttempts returns a page of the attempts of a broadcast (nil: of any; zero: of single
+// sends) whose message did not reach the person, newest first, and the cursor of the next
+// page, "" if there is none. There is no index of failures: a page looks at failedLooked
+// attempts. So it may be short, or even empty, although there is a next page.
+func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, broadcast *desk.ID, cursor string, limit int) (list []*desk.Attempt, next string, err error) {
 	if err := p.Allow(desk.AttemptsRead); err != nil {
 		return nil, "", err
 	}
 	of := cursors.List{Workspace: p.Workspace(), Name: "attempts", Filter: "failed"}
+	if broadcast != nil {
+		of.Filter += " " + broadcast.String()
+	}
 	before, err := a.cursors.OpenID(of, cursor)
 	if err != nil {
 		return nil, "", err
 	}
 	for looked := 0; looked < failedLooked && len(list) < limit; {
-		page, after, err := a.store.Attempts(ctx, p.Workspace(), "", before, failedStep)
+		page, after, err := a.attemptsOf(ctx, p.Workspace(), AttemptFilter{Broadcast: broadcast}, before)
 		if err != nil {
 			return nil, "", err
 		}
@@ -102,7 +101,7 @@ func (a *App) FailedAttempts(ctx context.Context, p desk.Principal, cursor strin
 			if len(list) == limit {
 				return list, a.cursors.Seal(of, before[:]), nil
 			}
-			if before = &at.ID; at.Failed(sent[at.ID]) {
+			if before = &at.ID; at.Failed(sent[at.ID]) && (broadcast == nil || at.Broadcast == *broadcast) {
 				list = append(list, at)
 			}
 		}

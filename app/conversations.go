@@ -29,6 +29,9 @@ func (a *App) Conversations(ctx context.Context, p desk.Principal, f desk.Conver
 
 func (a *App) filtered(ctx context.Context, p desk.Principal, name string, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
 	list := cursors.List{Workspace: p.Workspace(), Name: name, Filter: fmt.Sprintf("%q %s %v %s %s", f.Status, f.Assignee, f.Unassigned, f.Channel, f.Contact) + fmt.Sprint(f.ActiveSince, f.Unread, f.Waiting, f.Longest)}
+	if f.Awake {
+		list.Filter += " awake"
+	}
 	if p.Actor.Kind == desk.ByMember {
 		f.Looked = desk.MaxMemberLooked
 	}

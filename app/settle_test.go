@@ -805,7 +805,7 @@ func TestFailedAttempts(t *testing.T) {
 	keys := func(limit int) (keys []string, pages int) {
 		t.Helper()
 		for cursor := ""; cursor != "" || pages == 0; pages++ {
-			list, next, err := w.FailedAttempts(t.Context(), p, cursor, limit)
+			list, next, err := w.FailedAttempts(t.Context(), p, nil, cursor, limit)
 			must(t, err)
 			for _, at := range list {
 				keys = append(keys, at.Key)
@@ -828,12 +828,12 @@ func TestFailedAttempts(t *testing.T) {
 	if got, pages := keys(1); !slices.Equal(got, []string{"d", "c"}) || pages < 3 {
 		t.Errorf("failed: %q, in %d pages", got, pages)
 	}
-	if list, next, err := w.FailedAttempts(t.Context(), p, "", 10); err != nil || len(list) != 0 || next == "" {
+	if list, next, err := w.FailedAttempts(t.Context(), p, nil, "", 10); err != nil || len(list) != 0 || next == "" {
 		t.Errorf("a page looks at more than %d: %+v, %v", app.FailedLooked, list, err)
 	}
 	caller := w.caller()
 	caller.Key.Permissions = slices.DeleteFunc(slices.Clone(desk.Permissions), func(p desk.Permission) bool { return p == desk.AttemptsRead })
-	_, _, err = w.FailedAttempts(t.Context(), caller, "", 1)
+	_, _, err = w.FailedAttempts(t.Context(), caller, nil, "", 1)
 	refused(t, err, desk.Forbidden)
 }
 

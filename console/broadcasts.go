@@ -49,11 +49,13 @@ type broadcastPage struct {
 	Template string
 	Link     string // the page of the template
 	Values   []fact
+	Rows     string        // how many people there are
+	Test     []hiddenField // for a single send of the same
 	People   peopleList
 }
 
 // broadcastActs are what the member may do with a broadcast now.
-type broadcastActs struct{ Pause, Resume, Cancel, Unschedule, Copy, Delete, Release bool }
+type broadcastActs struct{ Edit, Start, Pause, Resume, Cancel, Unschedule, Copy, Delete, Release bool }
 
 // A skipRow says how many people were passed over for a reason.
 type skipRow struct{ Label, Count, Href string }
@@ -79,8 +81,6 @@ type personRow struct {
 	At         moment
 }
 
-func broadcastPath(id desk.ID) string { return "/broadcasts/" + id.String() }
-
 func (s *Server) broadcasts(c *call) error {
 	state, err := desk.ParseBroadcastState(c.query("state"))
 	if err != nil {
@@ -93,6 +93,12 @@ func (s *Server) broadcasts(c *call) error {
 		return "/broadcasts?state=" + string(state)
 	}
 	page := broadcastList{Empty: noBroadcasts[state], Tabs: []tab{{Label: "All", Href: base(""), Here: state == ""}}}
+	if c.may(desk.BroadcastsWrite) {
+		page.New = "/broadcasts/new"
+		if state == "" {
+			page.Empty.Link, page.Empty.Action = page.New, "New broadcast"
+		}
+	}
 	for _, each := range desk.BroadcastStates {
 		page.Tabs = append(page.Tabs, tab{Label: broadcastStates[each].Text, Href: base(each), Here: each == state})
 	}
@@ -165,6 +171,15 @@ func (c *call) broadcastView() (view, error) {
 		p.Progress = count(int(p.Done)) + " of " + peopleWords(n.Total())
 		p.Funnel = broadcastFunnel(n)
 	}
+	p.Rows = peopleWords(n.Total())
+	if p.Acts.Start {
+		p.Test = []hiddenField{{"channel", b.Channel.String()}, {"template", b.Template + "/" + b.Language}}
+		for _, v := range b.Values {
+			if v.Value != "" && v.Address != desk.MediaAddress {
+				p.Test = append(p.Test, hiddenField{"value." + v.Address, v.Value})
+			}
+		}
+	}
 	for _, reason := range desk.RowReasons {
 		if k := n.Skips[reason]; k > 0 {
 			p.Skips = append(p.Skips, skipRow{rowReasons[reason], count(int(k)), p.Href + "?status=skipped&reason=" + string(reason) + "#people"})
@@ -191,6 +206,8 @@ func (c *call) broadcastActs(b *desk.Broadcast) (a broadcastActs) {
 		a.Cancel = !a.Delete
 		a.Copy = true
 	}
+	a.Edit = c.may(desk.BroadcastsSend)
+	a.Start = a.Edit && b.State == desk.BroadcastDraft
 	a.Resume = c.may(desk.BroadcastsSend) && b.State == desk.BroadcastPaused
 	a.Release = c.may(desk.AttemptsWrite)
 	return a
@@ -332,7 +349,7 @@ func (c *call) personRow(r desk.BroadcastRow, contact *desk.Contact) personRow {
 		row.Send = "/sends/" + r.Attempt.String()
 	}
 	if !r.Conversation.IsZero() && !r.Message.IsZero() {
-		row.Talk = "/inbox/" + r.Conversation.String() + "?view=archived"
+		row.Talk = "/inbox/" + r.Conversation.String() + "?view=broadcasts"
 	}
 	return row
 }

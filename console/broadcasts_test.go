@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/app"
 	"parley/desk"
@@ -210,6 +211,202 @@ func TestBroadcast_acts(t *testing.T) {
 	nora.get("/broadcasts/nonsense").want(404)
 }
 
+// TestBroadcast_elsewhere: the sends begin with those of no broadcast; a thread names the
+// broadcast of a message; a key's and a member's last page names what it pauses; the archived
+// list has dormant conversations only if asked.
+func TestBroadcast_elsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	b := w.drafted("Spring", nil, numbers(3)...)
+	w.doubtful(b, 2)
+	at := broadcastPath(b.ID)
+	const row = `id="s-`
+	for path, want := range map[string]int{"/sends": 1, "/sends?doubt=yes": 1, "/sends?doubt=yes&broadcast=any": 3, "/sends?broadcast=any": 3, "/sends?doubt=yes&broadcast=" + b.ID.String(): 2, "/sends?failed=yes&broadcast=" + b.ID.String(): 0} {
+		if got := strings.Count(mei.get(path).want(200).body, row); got != want {
+			t.Errorf("%s has %d rows, want %d", path, got, want)
+		}
+	}
+	mei.get("/sends?doubt=yes&broadcast="+b.ID.String()).want(200, "Only those of the broadcast", at).golden("broadcasts/sends")
+	mei.get("/sends?broadcast=" + w.newID().String()).want(404)
+	first := w.peopleOf(b.ID)[0]
+	mei.get("/sends/"+first.Attempt.String()).want(200, "Open the broadcast").lacks("broadcast →", "Idempotency key")
+	nora.get("/sends/"+first.Attempt.String()).want(200, "the broadcast does not send it again")
+	nora.post(at + "/release?outcome=sent").sends(at + "?done=settled")
+
+	first = w.peopleOf(b.ID)[0]
+	mei.get("/inbox/"+first.Conversation.String()).want(200, `<a href="`+at+`"><bdi>Spring (broadcast)</bdi></a>`)
+	talk := "c-" + first.Conversation.String()
+	mei.get("/inbox?view=archived").want(200, "Also of broadcasts", "No archived conversations").lacks(talk).golden("broadcasts/archived")
+	mei.get("/inbox?view=broadcasts").want(200, talk, "Also of broadcasts").golden("broadcasts/archived-all")
+
+	name, all := "shop", "all"
+	_, key, err := w.app.CreateKey(t.Context(), w.operator(), app.KeyEdit{Name: &name, Permissions: &all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoke, remove := "/settings/keys/"+key.ID.String()+"/revoke", "/settings/members/"+w.nora.ID.String()+"/remove"
+	nora.get(revoke).want(200).lacks("This pauses")
+	w.becomes(b, func(b *desk.Broadcast) {
+		b.State, b.StartedBy = desk.BroadcastScheduled, desk.Actor{Kind: desk.ByKey, ID: key.ID}
+	})
+	nora.get(revoke).want(200, "This pauses 1 broadcast: Spring.").golden("broadcasts/revoke")
+	nora.get(remove).want(200).lacks("This pauses")
+	w.becomes(b, w.started(desk.BroadcastRunning, ""))
+	nora.get(remove).want(200, "This pauses 1 broadcast: Spring.")
+}
+
+// TestBroadcast_make: an admin chooses a template, fills the form, adds people, checks, and
+// starts by typing how many these are.
+func TestBroadcast_make(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	if _, _, err := w.app.PutAttribute(t.Context(), w.operator(), desk.AttributeInput{Key: "ok", Label: given("May be written to"), Type: given("boolean")}); err != nil {
+		t.Fatal(err)
+	}
+	w.person("34612345678", "Lucía Fernández", "")
+	mei.get("/broadcasts/new").want(403)
+	nora.get("/broadcasts").want(200, `href="/broadcasts/new"`)
+	nora.get("/broadcasts/new").want(200, "pickup_ready", "/broadcasts/new?channel="+w.channel.String()+"&amp;template=pickup_ready%2Fen").golden("broadcasts/choose")
+	nora.get("/broadcasts/new?words=nothing").want(200, "No template has that")
+	chosen := "/broadcasts/new?channel=" + w.channel.String() + "&template=pickup_ready/en"
+	page := nora.get(chosen).want(200, `data-preview="preview"`, "I have the agreement of each of these people", "Only people with a yes in May be written to", "80 % of what WhatsApp lets your number write to").golden("broadcasts/new").body
+	if len(page) > 60<<10 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	filled := func(pairs ...string) []string {
+		usual := []string{"channel", w.channel.String(), "template", "pickup_ready/en", "name", "Spring", "from.header.1", "row", "value.header.1", "", "from.1", "customer_first_name", "value.1", "dear reader",
+			"from.2", "text", "value.2", "Nora", "open", "always", "max_failed_percent", "20"}
+		return append(pairs, usual...) // the first value of a field counts
+	}
+	nora.post("/broadcasts/new", "channel", w.channel.String(), "template", "pickup_ready/en", "name", " ", "from.2", "text", "value.2", " ", "send_at", "soon", "pace.people", "many", "max_failed_percent", "", "open", "hours", "mon.0.from", "09:00", "time_zone", "UTC").
+		want(422, "Give it a name.", "Fill this in, or choose where it comes from.", "Give a date and a time.", "Give a whole number.", "Give both times of each span", `value="many"`).golden("broadcasts/new-wrong")
+	nora.post("/broadcasts/new", filled("max_failed_percent", "101")...).want(422, "Send a whole number from 1 to 100.", `value="dear reader"`)
+	nora.post("/broadcasts/new", filled("pace.people", "10", "pace.minutes", "0")...).want(422, "Send a whole number from 1 to 1440")
+	nora.post("/broadcasts/new", filled("open", "hours", "time_zone", "Nowhere")...).want(422)
+	nora.post("/broadcasts/new", "name", "x").want(422, "Choose a template")
+	nora.post("/broadcasts/new", filled("preview", "yes")...).want(200, "Nora</mark>", "The contact&#39;s first name</mark>")
+	at := strings.TrimSuffix(nora.post("/broadcasts/new", filled()...).want(303).header.Get("Location"), "/people?done=saved")
+	id, _ := desk.ParseID(strings.TrimPrefix(at, "/broadcasts/"))
+	nora.get(at).want(200, "Send to 0 people…", "Not said yet", `name="value.2" value="Nora"`)
+	nora.get(at+"/start").want(422, "Say first how these people agreed to be written to").golden("broadcasts/start-refused")
+
+	// Two admins: what was changed meanwhile is not overwritten unseen.
+	form := nora.get(at+"/edit").want(200, `value="dear reader"`).golden("broadcasts/edit").body
+	seen := valueOf(form, "seen")
+	nora.post(at+"/edit", filled("consent", "attributes.ok", "skip_open", "yes", "send_at", "2026-03-14T10:00", "zone", "Europe/Madrid", "seen", seen)...).sends(at + "?done=saved")
+	b := w.broadcastNow(id)
+	if b.Consent == nil || b.Consent.Attribute != "ok" || b.SendAt != desk.TimeOf(time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)) || b.SkipOpen == nil || len(b.Values) != 3 {
+		t.Errorf("stored: %+v", b)
+	}
+	nora.post(at+"/edit", filled("name", "Autumn", "seen", seen)...).want(409, "Somebody has changed this broadcast meanwhile", "Autumn")
+	nora.get(at).want(200, "Only to people with a yes in May be written to", "Spring")
+	seen = valueOf(nora.get(at+"/edit").body, "seen")
+	nora.post(at+"/edit", filled("consent", "confirmed", "pace.people", "1,600", "pace.minutes", "1440", "seen", seen)...).sends(at + "?done=saved")
+
+	// People, with a value each.
+	nora.get(at+"/people").want(200, "0 people so far", "then Value 1 (title)").golden("broadcasts/people-none")
+	nora.post(at+"/people", "list", " ").want(422, "Paste at least one line")
+	nora.post(at+"/people", "list", "+34 612 34 56 78;A-17\n\n12\nnobody@example.com,A-1\n+34 612 34 56 79\tA-18\tB\n612 34 56 80\t\"A-19\"").
+		want(422, "2 people added: 3 lines were refused", `<td class="num">3</td>`, "No contact has this e-mail.", "more values than the 1 value", "612 34 56 80").golden("broadcasts/people-refused")
+	nora.post(at+"/people", "list", strings.Repeat("x\n", maxPasted+1)).want(422, "These are more than 10,000 lines")
+	nora.post(at+"/people", "list", "+34 612 34 56 78;A-20").sends(at + "/people?done=added")
+	if rows := w.peopleOf(id); len(rows) != 2 || rows[0].To != "34612345678" || rows[1].To != "34612345680" {
+		t.Errorf("%+v", rows)
+	}
+	nora.get(at+"/people").want(200, "2 people so far", at+"/people/remove").golden("broadcasts/people")
+	nora.get(at+"/people/remove").want(200, "Take all people out of Spring?").golden("broadcasts/people-remove")
+
+	nora.get(at+"/check").want(200, "2 of 2 people", "Order A-20", "Lucía Fernández", "Somebody new").lacks(`name="cursor"`).golden("broadcasts/check")
+	nora.post(at+"/check", "cursor", "nonsense").want(422)
+	nora.get(at+"/start").want(200, "Send to 2 people", "At most 1,600 people in a day").golden("broadcasts/start")
+	nora.post(at+"/start", "number", "3").want(422, "Type the number: 2.").golden("broadcasts/start-wrong")
+	if b := w.broadcastNow(id); b.State != desk.BroadcastDraft {
+		t.Fatalf("it is %s", b.State)
+	}
+	mei.post(at+"/start", "number", "2").want(403)
+	nora.post(at+"/start", "number", "2").sends(at + "?done=started")
+	nora.post(at+"/start", "number", "2").sends(at + "?done=started") // a double click
+	nora.get(at + "/start").sends(at)
+	if b := w.broadcastNow(id); b.State != desk.BroadcastRunning || b.StartedBy.ID != w.nora.ID {
+		t.Errorf("started: %+v", b)
+	}
+
+	// Later, less can be changed.
+	form = nora.get(at+"/edit").want(200, "Stop at").lacks("from.1", "send_at", "Another template").golden("broadcasts/edit-later").body
+	nora.post(at+"/edit", "name", "Spring 2", "max_failed_percent", "30", "open", "always", "seen", valueOf(form, "seen")).sends(at + "?done=saved")
+	if b := w.broadcastNow(id); b.Name != "Spring 2" || b.MaxFailed != 30 || b.Pace != nil {
+		t.Errorf("changed: %+v", b)
+	}
+	nora.post(at+"/people", "list", "+34 612 34 56 99").want(409, "the broadcast is running", "612 34 56 99")
+	nora.post(at+"/people/remove").want(409, "the broadcast is running")
+	w.becomes(b, w.started(desk.BroadcastCancelled, ""))
+	form = nora.get(at + "/edit").want(200).lacks("Stop at").body
+	nora.post(at+"/edit", "name", "Spring 3", "seen", valueOf(form, "seen")).sends(at + "?done=saved")
+}
+
+// valueOf returns the value of a hidden field.
+func valueOf(page, name string) string {
+	_, rest, _ := strings.Cut(page, `name="`+name+`" value="`)
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}
+
+// TestBroadcast_others: a start counts only for the people that the page showed.
+func TestBroadcast_others(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	b := w.drafted("Spring", nil, numbers(2)...)
+	boss, err := w.app.Access.Member(t.Context(), w.ws, w.nora.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.app.Broadcasts.StartFor(t.Context(), boss, b.ID, 1); !desk.IsType(err, desk.Changed) {
+		t.Fatal(err)
+	}
+	if _, err := w.app.Broadcasts.StartFor(t.Context(), boss, b.ID, 2); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBroadcast_check: the pages of a check add up.
+func TestBroadcast_check(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	nora := w.as(w.nora)
+	b := w.drafted("Spring", nil)
+	at := broadcastPath(b.ID)
+	var list strings.Builder
+	for i := range 1003 {
+		fmt.Fprintf(&list, "+3461234%04d;A-17\n", i)
+	}
+	nora.post(at+"/people", "list", list.String()).sends(at + "/people?done=added")
+	page := nora.get(at+"/check").want(200, "1,000 of 1,003 people", `name="looked" value="1000"`, "Check the next 10,000").body
+	nora.post(at+"/check", "cursor", valueOf(page, "cursor"), "looked", "1000", "sendable", "990", "skip.opted_out", "10", "skip.late", "-3").
+		want(200, "1,003 of 1,003 people", "<b>993</b>", "Opted out of marketing").lacks("Too late", `name="cursor"`)
+}
+
+// TestBroadcast_file: the file of a template's title is kept while the form is corrected.
+func TestBroadcast_file(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(`{"name":"poster","language":"en","status":"APPROVED","category":"MARKETING","components":[{"type":"HEADER","format":"IMAGE"},{"type":"BODY","text":"Look!"},
+		{"type":"BUTTONS","buttons":[{"type":"URL","text":"Shop","url":"https://harbour.example/{{1}}"}]}]}`)
+	nora := w.as(w.nora)
+	m := w.uploads("poster.png", "image/png", picture)
+	fields := []string{"channel", w.channel.String(), "template", "poster/en", "from.button.0", "text", "value.button.0", "new", "open", "always", "max_failed_percent", "20"}
+	nora.post("/broadcasts/new", append(fields, "name", "Posters")...).want(422, "Choose a file.")
+	nora.post("/broadcasts/new", append(fields, "name", "", "media", m.ID.String())...).want(422, `name="media" value="`+m.ID.String()+`"`, "/media/"+m.ID.String()).golden("broadcasts/new-file")
+	at := strings.TrimSuffix(nora.post("/broadcasts/new", append(fields, "name", "Posters", "media", m.ID.String())...).want(303).header.Get("Location"), "/people?done=saved")
+	nora.get(at+"/edit").want(200, `name="media" value="`+m.ID.String()+`"`)
+	nora.get(at).want(200, "File in the title").lacks(`name="value.header.media"`)
+}
+
 // doubtful makes messages of a broadcast's first people whose outcome is unknown.
 func (w *world) doubtful(b *desk.Broadcast, n int) {
 	w.t.Helper()
@@ -225,7 +422,7 @@ func (w *world) doubtful(b *desk.Broadcast, n int) {
 	for range n {
 		rows = append(rows, func(r *desk.BroadcastRow) {
 			at := *list[0]
-			at.ID, at.Key, at.Broadcast, at.Plan.Message, at.Plan.Conversation, at.Plan.Number = w.newID(), r.NextKey(), b.ID, w.newID(), w.newID(), r.To
+			at.ID, at.Key, at.Broadcast, at.Plan.Message, at.Plan.Conversation, at.Plan.Contact, at.Plan.Number = w.newID(), r.NextKey(), b.ID, w.newID(), w.newID(), w.newID(), r.To
 			at.Plan.Sender = b.Name
 			if err := w.store.InTx(ctx, w.ws, func(tx store.Tx) error { return tx.PutAttempt(&at) }); err != nil {
 				w.t.Fatal(err)

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -82,9 +81,6 @@ func (s *Server) conflicts(c *call) error {
 	return c.show("conflicts", view{Title: "Conflicts", Data: page})
 }
 
-// mostNamed is how many contacts and addresses a row of the list names.
-const mostNamed = 3
-
 // conflictNames names the contacts of a conflict.
 func conflictNames(v *conflicts.Named) string {
 	var names []string
@@ -105,13 +101,6 @@ func conflictAddresses(v *conflicts.Named) string {
 		list = append(list, apart(identityText(i)))
 	}
 	return firstFew(list)
-}
-
-func firstFew(list []string) string {
-	if more := len(list) - mostNamed; more > 0 {
-		list = append(slices.Clone(list[:mostNamed]), fmt.Sprintf("and %s more", count(more)))
-	}
-	return strings.Join(list, ", ")
 }
 
 // A conflictPage is the page of a conflict.

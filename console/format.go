@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -316,3 +317,17 @@ func attributesOf(contact *desk.Contact) map[string]any {
 	}
 	return values
 }
+
+// mostNamed is how many names a list names.
+const mostNamed = 3
+
+// firstFew joins names, and says how many more there are.
+func firstFew(list []string) string {
+	if more := len(list) - mostNamed; more > 0 {
+		list = append(slices.Clone(list[:mostNamed]), fmt.Sprintf("and %s more", count(more)))
+	}
+	return strings.Join(list, ", ")
+}
+
+// broadcastPath is the page of a broadcast.
+func broadcastPath(id desk.ID) string { return "/broadcasts/" + id.String() }

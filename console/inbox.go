@@ -33,6 +33,8 @@ const (
 	viewOpen       = "open"
 	viewClosed     = "closed"
 	viewArchived   = "archived"
+
+	viewBroadcasts = "broadcasts" // archived ones, also those in which only broadcasts wrote
 )
 
 // A listing is the inbox's list with the links around it.
@@ -101,6 +103,8 @@ func (c *call) inboxView() (name string, channel desk.ID, f desk.ConversationFil
 	case viewClosed:
 		f.Status = desk.StatusClosed
 	case viewArchived:
+		f.Status, f.Awake = desk.StatusArchived, true
+	case viewBroadcasts:
 		f.Status = desk.StatusArchived
 	default:
 		f.Status, f.Assignee = desk.StatusOpen, c.p.Actor.ID
@@ -290,6 +294,14 @@ func (l *listing) views(c *call, here string, channel desk.ID, f desk.Conversati
 		l.Sorts[1].Count = upTo99(counts.Waiting)
 	}
 	l.More = []tab{link(viewClosed, "Closed", 0), link(viewArchived, "Archived", 0)}
+	if here == viewArchived || here == viewBroadcasts {
+		l.More[1].Here = true
+		also := tab{Label: "Also of broadcasts", Href: "/inbox" + inboxQuery(viewBroadcasts, channel, f.Longest, f.Unread)}
+		if here == viewBroadcasts {
+			also.Here, also.Href = true, "/inbox"+inboxQuery(viewArchived, channel, f.Longest, f.Unread)
+		}
+		l.Sorts = append(l.Sorts, also)
+	}
 	heading := "Held by"
 	for _, m := range c.p.Settings.Members() {
 		if m.ID == c.p.Actor.ID {
@@ -351,7 +363,9 @@ func emptyView(name string, unassigned int) nothing {
 	case viewClosed:
 		return nothing{"No closed conversations", "What the team closes will be here, and can be opened again.", "/inbox", "See yours"}
 	case viewArchived:
-		return nothing{"No archived conversations", "What the team archives will be here.", "/inbox", "See yours"}
+		return nothing{"No archived conversations", "What the team archives will be here. Conversations in which only broadcasts wrote are apart.", "/inbox?view=broadcasts", "See those as well"}
+	case viewBroadcasts:
+		return nothing{"No archived conversations", "What the team archives will be here, and what broadcasts wrote to people who have not answered.", "/inbox", "See yours"}
 	}
 	return nothing{"Nothing here", "This member holds no open conversation.", "/inbox?view=open", "See all open"}
 }

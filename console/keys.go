@@ -257,10 +257,11 @@ func (s *Server) editKey(c *call) error {
 	return c.see("/settings/keys", "saved")
 }
 
-func revocation(k *desk.APIKey) confirmation {
+func (c *call) revocation(k *desk.APIKey) (confirmation, error) {
 	path := "/settings/keys/" + k.ID.String()
-	return confirmation{Heading: "Revoke " + k.Name + "?", Action: path + "/revoke", Button: "Revoke", Back: path,
+	v := confirmation{Heading: "Revoke " + k.Name + "?", Action: path + "/revoke", Button: "Revoke", Back: path,
 		Text: []string{"Programs that use this key are refused from their next request on. It can't be undone; make a new key instead."}}
+	return v, c.addPaused(&v, desk.Actor{Kind: desk.ByKey, ID: k.ID})
 }
 
 func (s *Server) askRevocation(c *call) error {
@@ -268,7 +269,11 @@ func (s *Server) askRevocation(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.confirm(revocation(k))
+	v, err := c.revocation(k)
+	if err != nil {
+		return err
+	}
+	return c.confirm(v)
 }
 
 func (s *Server) revokeKey(c *call) error {

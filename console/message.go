@@ -18,7 +18,8 @@ type bubble struct {
 	Line      string // the text about a reaction
 	Ours      bool
 	Author    string
-	Again     bool // the bubble before has the same author, so this one does not show the name
+	Broadcast string // the page of the broadcast that wrote it; ""
+	Again     bool   // the bubble before has the same author, so this one does not show the name
 	Quote     *quotation
 	File      *file
 	Place     *place
@@ -263,6 +264,9 @@ func (c *call) noteOf(t *thread, n *desk.Note) bubble {
 
 func (c *call) bubble(t *thread, m *desk.Message) bubble {
 	b := bubble{ID: m.ID, Ours: m.Direction == desk.Outbound, Author: c.authorOf(t, m), At: c.clock(m.TS), Chosen: m.Kind == desk.KindChoice, OptIn: c.optIn(m.OptIn)}
+	if m.Author.Type == desk.AuthorBroadcast && c.may(desk.BroadcastsRead) {
+		b.Broadcast = broadcastPath(m.Author.ID)
+	}
 	text := m.Text
 	if !m.Media.IsZero() {
 		b.File = fileOf(m)
@@ -343,6 +347,8 @@ func (c *call) author(a desk.Author) string {
 	switch a = c.p.Settings.Named(a); a.Type {
 	case desk.AuthorRule:
 		return cmp.Or(ruleNames[a.Name], "Automatic reply")
+	case desk.AuthorBroadcast:
+		return a.Name + " (broadcast)"
 	case desk.AuthorKey:
 		return cmp.Or(a.Name, "a key that is gone") + " (key)"
 	}

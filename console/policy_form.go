@@ -101,8 +101,14 @@ func ids(list []string) (out []desk.ID) {
 }
 
 func (c *call) hoursFields(h *desk.Hours) policyHours {
-	f := c.form.of(hoursPart)
-	out := policyHours{Seen: seenHours(h), Button: "Save hours", Zones: desk.TimeZones()}
+	out := c.weekFields(c.form.of(hoursPart), h, "When you are open", []choice{{Value: always, Label: "Always"}, {Value: byHours, Label: "At these hours"}})
+	out.Seen, out.Button = seenHours(h), "Save hours"
+	return out
+}
+
+// weekFields are the fields of the hours of a week.
+func (c *call) weekFields(f *form, h *desk.Hours, label string, choices []choice) policyHours {
+	out := policyHours{Zones: desk.TimeZones()}
 	mode := byHours
 	if h == nil { // usual shop hours, to begin with
 		mode, h = always, &desk.Hours{TimeZone: c.zone.String(), Week: map[string][]desk.Span{}}
@@ -110,7 +116,7 @@ func (c *call) hoursFields(h *desk.Hours) policyHours {
 			h.Week[day] = []desk.Span{{9 * 60, 18 * 60}}
 		}
 	}
-	out.Mode = f.Field("open", "When you are open", "", mode).Of([]choice{{Value: always, Label: "Always"}, {Value: byHours, Label: "At these hours"}})
+	out.Mode = f.Field("open", label, "", mode).Of(choices)
 	out.Zone = f.Field("time_zone", "Time zone", "Such as Europe/Istanbul. The hours follow its clocks, in summer and winter.", h.TimeZone)
 	for _, day := range desk.Weekdays {
 		d := policyDay{Name: weekdayNames[day], Key: strings.ToLower(weekdayNames[day])}
@@ -251,7 +257,6 @@ func (c *call) readPart(part string) error {
 			}
 		}
 	}
-	const both = "Give both times of each span, or leave both empty."
 	switch part {
 	case assignPart:
 		number("max_open", maxOpenWords)
@@ -259,14 +264,10 @@ func (c *call) readPart(part string) error {
 		if f.has("weekdays") {
 			f.copyMonday()
 		}
-		for _, day := range desk.Weekdays {
-			if _, whole := typedSpans(f, day, mostSpans); !whole && f.text("open") != always {
-				f.wrong("day."+strings.ToLower(weekdayNames[day]), both)
-			}
-		}
+		f.checkWeek()
 	case datesPart:
 		if _, whole := typedSpans(f, "at", shownSpans); !whole && !f.has("remove") {
-			f.wrong("at", both)
+			f.wrong("at", bothTimes)
 		}
 	case repliesPart:
 		if f.text("every_hours") == "" {
@@ -294,6 +295,35 @@ var (
 	maxOpenWords    = "Give a whole number from 1 to " + count(desk.MaxOpenEach) + ", or leave it empty."
 	everyHoursWords = fmt.Sprintf("Give a whole number from 1 to %d.", desk.MaxEveryHours)
 )
+
+const bothTimes = "Give both times of each span, or leave both empty."
+
+// checkWeek notes the days with a span that has only one time.
+func (f *form) checkWeek() {
+	for _, day := range desk.Weekdays {
+		if _, whole := typedSpans(f, day, mostSpans); !whole && f.text("open") != always {
+			f.wrong("day."+strings.ToLower(weekdayNames[day]), bothTimes)
+		}
+	}
+}
+
+// week reads the hours of a week into in, or into a new input. It returns nil for always.
+func (f *form) week(in *desk.HoursInput) *desk.HoursInput {
+	if f.text("open") != byHours {
+		return nil
+	}
+	zone := f.text("time_zone")
+	if in == nil {
+		in = &desk.HoursInput{}
+	}
+	in.TimeZone, in.Week = &zone, map[string][][]string{}
+	for _, day := range desk.Weekdays {
+		if spans, _ := typedSpans(f, day, mostSpans); len(spans) > 0 {
+			in.Week[day] = spans
+		}
+	}
+	return in
+}
 
 // copyMonday copies the times that were typed for Monday to the days until Friday.
 func (f *form) copyMonday() {
@@ -323,20 +353,7 @@ func (c *call) putPart(part string, own *desk.Policy, in *desk.PolicyInput) erro
 		if seen != seenHours(own.Hours) {
 			return errPartChanged
 		}
-		if f.text("open") != byHours {
-			in.Hours = nil
-			return nil
-		}
-		zone := f.text("time_zone")
-		if in.Hours == nil {
-			in.Hours = &desk.HoursInput{}
-		}
-		in.Hours.TimeZone, in.Hours.Week = &zone, map[string][][]string{}
-		for _, day := range desk.Weekdays {
-			if spans, _ := typedSpans(f, day, mostSpans); len(spans) > 0 {
-				in.Hours.Week[day] = spans
-			}
-		}
+		in.Hours = f.week(in.Hours)
 	case datesPart:
 		if in.Hours == nil {
 			return errPartChanged

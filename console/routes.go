@@ -121,7 +121,19 @@ func (s *Server) routes() []route {
 		{"GET /send", desk.MessagesSend, s.sendForm},
 		{"POST /send", desk.MessagesSend, s.send},
 		{"GET /broadcasts", desk.BroadcastsRead, s.broadcasts},
+		{"GET /broadcasts/new", desk.BroadcastsWrite, s.newBroadcast},
+		{"POST /broadcasts/new", desk.BroadcastsWrite, s.makeBroadcast},
 		{"GET /broadcasts/{id}", desk.BroadcastsRead, s.broadcast},
+		{"GET /broadcasts/{id}/edit", desk.BroadcastsSend, s.askBroadcastEdit},
+		{"POST /broadcasts/{id}/edit", desk.BroadcastsSend, s.editBroadcast},
+		{"GET /broadcasts/{id}/people", desk.BroadcastsWrite, s.broadcastPeople},
+		{"POST /broadcasts/{id}/people", desk.BroadcastsWrite, s.addPeople},
+		{"GET /broadcasts/{id}/people/remove", desk.BroadcastsWrite, s.askPeopleRemoval},
+		{"POST /broadcasts/{id}/people/remove", desk.BroadcastsWrite, s.removePeople},
+		{"GET /broadcasts/{id}/check", desk.BroadcastsWrite, s.checkBroadcast},
+		{"POST /broadcasts/{id}/check", desk.BroadcastsWrite, s.checkBroadcast},
+		{"GET /broadcasts/{id}/start", desk.BroadcastsSend, s.askBroadcastStart},
+		{"POST /broadcasts/{id}/start", desk.BroadcastsSend, s.startBroadcast},
 		{"POST /broadcasts/{id}/pause", desk.BroadcastsWrite, s.pauseBroadcast},
 		{"GET /broadcasts/{id}/resume", desk.BroadcastsSend, s.askBroadcastResume},
 		{"POST /broadcasts/{id}/resume", desk.BroadcastsSend, s.resumeBroadcast},
@@ -171,17 +183,19 @@ func (s *Server) routes() []route {
 }
 
 // withFile lists the actions whose form may have a file.
-var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true, "POST /send": true, "POST /contacts/import": true}
+var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true, "POST /send": true, "POST /contacts/import": true,
+	"POST /broadcasts/new": true, "POST /broadcasts/{id}/edit": true}
 
 // streams lists the pages that are sent piece by piece.
 var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true, "GET /contacts/import/{id}/rejected": true, "GET /contacts/export/file": true}
 
-// waits lists the forms whose handler waits for a provider or an endpoint. Such a
+// waits lists the forms whose handler waits for a provider, an endpoint or a file. Such a
 // handler takes a turn only when it has to make a page. Otherwise a slow provider would
 // block all pages.
 var waits = map[string]bool{
 	"POST /inbox/{id}/reply": true, "POST /send": true, "POST /settings/channels/new": true, "POST /settings/channels/{id}": true,
 	"POST /settings/channels/{id}/check": true, "POST /settings/webhooks/{id}/ping": true, "POST /templates/{channel}/fetch": true,
+	"POST /broadcasts/new": true, "POST /broadcasts/{id}/edit": true,
 }
 
 // pagesAfterSignIn returns a mux of the pages to which a sign-in may lead.

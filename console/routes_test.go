@@ -204,7 +204,7 @@ func TestRoutes(t *testing.T) {
 
 // shownElsewhere are the templates that TestRoutes does not reach: parts of other
 // templates, and pages that other tests show.
-var shownElsewhere = []string{"base", "parts", "chart", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases", "unmerged"}
+var shownElsewhere = []string{"base", "parts", "chart", "choice", "week", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases", "unmerged"}
 
 func TestHome(t *testing.T) {
 	t.Parallel()

@@ -24,25 +24,31 @@ type sendPage struct {
 	Find          string
 	Found         []foundContact
 	Searched      bool
+	templateChoice
 
+	Key      string
+	Fields   []*valueField
+	File     *fileField // for the title; nil: it needs none
+	Sender   *field
+	OptIn    *field
+	Shown    *shownTemplate
+	OptedOut moment
+	Problem  string // the reason why nothing can be sent
+	Doubt    bool   // it is not known whether the message was sent, so the page offers no second send
+}
+
+// A templateChoice is the choice of a channel and of one of its templates.
+type templateChoice struct {
+	To               string // the page that is told the choice
 	Channels         []choice
 	Channel, Library string
-	Hidden           []hiddenField // for the forms: the contact, and where the form was opened
+	Hidden           []hiddenField // for the forms: what the page was opened for
 	Words            string        // the search for a template
 	Templates        []foundTemplate
 	More             bool   // there are more templates
 	None             string // the reason why there are no templates
 
 	Template, Title, Other string // the chosen template, its name, and the link to the others
-	Key                    string
-	Fields                 []*valueField
-	File                   *fileField // for the title; nil: it needs none
-	Sender                 *field
-	OptIn                  *field
-	Shown                  *shownTemplate
-	OptedOut               moment
-	Problem                string // the reason why nothing can be sent
-	Doubt                  bool   // it is not known whether the message was sent, so the page offers no second send
 }
 
 // A foundContact is a person in the search result.
@@ -90,7 +96,7 @@ func (d *sendPage) view() view {
 // sendPage reads the data of the form. q may have a contact, a channel and a template.
 func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	ctx := c.r.Context()
-	d := &sendPage{Back: "/inbox", Find: q.Get("find"), Channel: q.Get("channel"), Template: q.Get("template"), Words: q.Get("words")}
+	d := &sendPage{Back: "/inbox", Find: q.Get("find"), templateChoice: choiceOf("/send", q)}
 	id, _ := desk.ParseID(q.Get("contact"))
 	if id.IsZero() {
 		return d, c.findRecipient(d, q)
@@ -110,7 +116,7 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 		d.Problem = "This person has no phone number and no chat account, so nothing can be sent."
 		return d, nil
 	}
-	v := c.sendChannel(d, q.Get("channel"))
+	v := c.chooseChannel(&d.templateChoice, q.Get("channel"))
 	if v == nil {
 		d.Problem = "There is no channel that is turned on."
 		return d, nil
@@ -129,14 +135,19 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Library = "/templates?channel=" + v.ID.String()
 	name, language, _ := strings.Cut(d.Template, "/")
 	if t := l.Library.Find(name, language); t != nil && (t.Sendable() || t.Fillable()) {
-		d.Title, d.Other = t.Name+" · "+languageName(t.Language), c.sendHref(d, "")
-		return d, c.fillSend(d, l, t, contact)
+		d.Title, d.Other = t.Name+" · "+languageName(t.Language), d.href("")
+		return d, c.fillSend(d, l, t, contact, q)
 	}
-	d.Template = ""
-	c.findTemplates(d, l)
+	d.find(l, func(t *desk.Template) map[string]string {
+		values := map[string]string{}
+		bindings := l.Channel.Binds(t)
+		for i, v := range t.Variables {
+			values[v.Address()] = l.Values[bindings[i]].Value
+		}
+		return values
+	})
 	return d, nil
 }
 
@@ -159,9 +170,14 @@ func sameList(query string) string {
 	return query
 }
 
-// sendHref returns the path of the page with another template. For "", it is the path of
-// the page with the list of templates.
-func (c *call) sendHref(d *sendPage, template string) string {
+// choiceOf reads the choice of a template from a form or a URL.
+func choiceOf(page string, q url.Values) templateChoice {
+	return templateChoice{To: page, Channel: q.Get("channel"), Template: q.Get("template"), Words: q.Get("words")}
+}
+
+// href returns the path of the page with another template. For "", it is the path of the
+// page with the list of templates.
+func (d *templateChoice) href(template string) string {
 	q := url.Values{"channel": {d.Channel}}
 	for _, f := range d.Hidden {
 		q.Set(f.Name, f.Value)
@@ -169,21 +185,17 @@ func (c *call) sendHref(d *sendPage, template string) string {
 	if template != "" {
 		q.Set("template", template)
 	}
-	return "/send?" + q.Encode()
+	return d.To + "?" + q.Encode()
 }
 
-// findTemplates lists the templates that a search finds, each with its variables filled.
-func (c *call) findTemplates(d *sendPage, l app.TemplateList) {
+// find lists the templates that a search finds, each with its variables filled.
+func (d *templateChoice) find(l app.TemplateList, values func(*desk.Template) map[string]string) {
+	d.Template = ""
 	found := l.Library.Search(d.Words)
 	d.More = len(found) > foundRows
 	for i, t := range found[:min(len(found), foundRows)] {
-		values := map[string]string{}
-		bindings := l.Channel.Binds(t)
-		for i, v := range t.Variables {
-			values[v.Address()] = l.Values[bindings[i]].Value
-		}
 		d.Templates = append(d.Templates, foundTemplate{
-			ID: "found-" + strconv.Itoa(i), Href: c.sendHref(d, t.Name+"/"+t.Language), Name: t.Name, Language: languageName(t.Language), Marketing: t.Marketing(), Shown: shown(t, values),
+			ID: "found-" + strconv.Itoa(i), Href: d.href(t.Name + "/" + t.Language), Name: t.Name, Language: languageName(t.Language), Marketing: t.Marketing(), Shown: shown(t, values(t)),
 		})
 	}
 	if len(found) == 0 {
@@ -199,6 +211,12 @@ const recipients = 20
 
 // findRecipient lists the people that a search finds.
 func (c *call) findRecipient(d *sendPage, q url.Values) error {
+	for name := range q {
+		if strings.HasPrefix(name, "value.") {
+			d.Hidden = append(d.Hidden, hiddenField{name, q.Get(name)})
+		}
+	}
+	slices.SortFunc(d.Hidden, func(a, b hiddenField) int { return cmp.Compare(a.Name, b.Name) })
 	if d.Find == "" {
 		return nil
 	}
@@ -216,9 +234,9 @@ func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	d.More = page.Next != ""
 	for _, contact := range page.Contacts {
 		to := url.Values{"contact": {contact.ID.String()}}
-		for _, name := range []string{"channel", "template"} {
-			if v := q.Get(name); v != "" {
-				to.Set(name, v)
+		for name, values := range q {
+			if name == "channel" || name == "template" || strings.HasPrefix(name, "value.") {
+				to[name] = values
 			}
 		}
 		d.Found = append(d.Found, foundContact{"/send?" + to.Encode(), nameOf(contact), phone(contact.Address())})
@@ -226,9 +244,9 @@ func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	return nil
 }
 
-// sendChannel lists the enabled channels. It returns the chosen channel or, if none is
+// chooseChannel lists the enabled channels. It returns the chosen channel or, if none is
 // chosen, the first.
-func (c *call) sendChannel(d *sendPage, chosen string) (v *desk.Channel) {
+func (c *call) chooseChannel(d *templateChoice, chosen string) (v *desk.Channel) {
 	for _, other := range c.p.Settings.Channels() {
 		if !other.Enabled {
 			continue
@@ -241,12 +259,13 @@ func (c *call) sendChannel(d *sendPage, chosen string) (v *desk.Channel) {
 	}
 	if v != nil {
 		d.Channel = v.ID.String()
+		d.Library = "/templates?channel=" + d.Channel
 	}
 	return v
 }
 
-// fillSend adds the fields of a template with their hints.
-func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, contact *desk.Contact) error {
+// fillSend adds the fields of a template with their hints. Values in q come first.
+func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, contact *desk.Contact, q url.Values) error {
 	values := map[string]string{}
 	bindings := l.Channel.Binds(t)
 	for i, v := range t.Variables {
@@ -257,9 +276,7 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 		} else if sample := t.Look.Samples[v.Address()]; sample != "" {
 			words = "For example: " + sample
 		}
-		f := &valueField{field: c.form.Field("value."+v.Address(), variableName(v.Address()), words, hint.Value).Need()}
-		f.Before, f.After = t.Around(v)
-		c.form.call(f.Name, strings.TrimSpace(f.Before+"["+f.Label+"]"+f.After))
+		f := c.variableField(t, v, words, cmp.Or(q.Get("value."+v.Address()), hint.Value))
 		values[v.Address()] = f.Value
 		d.Fields = append(d.Fields, f)
 	}
@@ -271,14 +288,13 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 		if sample := t.Look.Samples[n.Address]; sample != "" {
 			words = "For example: " + sample
 		}
-		f := &valueField{field: c.form.Field("value."+n.Address, "end of the link", words, "").Need(), Before: apart(n.Title) + ": " + undirected(beginOf(n))}
-		c.form.call(f.Name, f.Before+"["+f.Label+"]")
+		f := c.linkField(n, words, q.Get("value."+n.Address))
 		values[n.Address] = f.Value
 		d.Fields = append(d.Fields, f)
 	}
 	d.Shown = shown(t, values)
 	if d.Shown.File != nil {
-		if err := c.fillFile(d, t.Needs[0].Kind); err != nil {
+		if err := c.titleFile(d.Shown, &d.File, t.Needs[0].Kind, c.form.text("media")); err != nil {
 			return err
 		}
 	}
@@ -301,6 +317,21 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 	return nil
 }
 
+// variableField is the field of a variable, with the words around it.
+func (c *call) variableField(t *desk.Template, v desk.Variable, hint, value string) *valueField {
+	f := &valueField{field: c.form.Field("value."+v.Address(), variableName(v.Address()), hint, value).Need()}
+	f.Before, f.After = t.Around(v)
+	c.form.call(f.Name, strings.TrimSpace(f.Before+"["+f.Label+"]"+f.After))
+	return f
+}
+
+// linkField is the field of the end of a button's link.
+func (c *call) linkField(n desk.Need, hint, value string) *valueField {
+	f := &valueField{field: c.form.Field("value."+n.Address, "end of the link", hint, value).Need(), Before: apart(n.Title) + ": " + undirected(beginOf(n))}
+	c.form.call(f.Name, f.Before+"["+f.Label+"]")
+	return f
+}
+
 // mostBegin is how many characters of a link's begin a label shows.
 const mostBegin = 60
 
@@ -313,27 +344,28 @@ func beginOf(n desk.Need) string {
 	return string(begin)
 }
 
-// fillFile adds the field of the title's file. A file that came with the form before is
-// kept.
-func (c *call) fillFile(d *sendPage, kind desk.MessageKind) error {
+// titleFile adds the field of the title's file. The file that came with the form before, or
+// that is stored already, is kept: media is its id.
+func (c *call) titleFile(shown *shownTemplate, into **fileField, kind desk.MessageKind, media string) error {
 	words := titleWords[kind]
-	d.File = &fileField{field: c.form.Field("title", words.name+" in the title", words.takes, ""), Accept: words.accept}
-	if id, ok := desk.ParseID(c.form.text("media")); ok {
+	f := &fileField{field: c.form.Field("title", words.name+" in the title", words.takes, ""), Accept: words.accept}
+	*into = f
+	if id, ok := desk.ParseID(media); ok {
 		m, err := c.s.app.Media.Record(c.r.Context(), c.p, id)
 		if err != nil && !desk.IsType(err, desk.NotFound) {
 			return err
 		}
 		if err == nil {
-			d.File.Kept = &keptFile{ID: id, Name: cmp.Or(m.Name, "A file without a name"), Size: bytesOf(m.Size)}
-			d.Shown.File = &shownFile{Name: d.File.Kept.Name}
+			f.Kept = &keptFile{ID: id, Name: cmp.Or(m.Name, "A file without a name"), Size: bytesOf(m.Size)}
+			shown.File = &shownFile{Name: f.Kept.Name}
 			if m.Kind == desk.KindImage {
-				d.Shown.File.Href = "/media/" + id.String()
+				shown.File.Href = "/media/" + id.String()
 			}
 		}
 	} else if name := c.form.text("named"); name != "" { // the script previews a file before it is sent
-		d.Shown.File = &shownFile{Name: desk.MediaName(name)}
+		shown.File = &shownFile{Name: desk.MediaName(name)}
 	}
-	d.File.Required = d.File.Kept == nil
+	f.Required = f.Kept == nil
 	return nil
 }
 
@@ -344,7 +376,7 @@ func (s *Server) send(c *call) error {
 	media, there := desk.ParseID(c.form.text("media"))
 	switch {
 	case desk.IsType(err, desk.InvalidRequest):
-		c.form.wrong("title", sentence(desk.AsError(err).Message))
+		c.fileRefused(desk.AsError(err))
 		err = c.notSent(desk.Invalidf("nothing was sent: the file is not right"))
 	case err != nil:
 		err = c.notSent(err)
@@ -449,10 +481,7 @@ func (c *call) notSent(err error) error {
 	case desk.SendOutcomeUnknown:
 		e.Message = answerLost
 	case desk.PayloadTooLarge, desk.MediaQuota:
-		c.form.wrong("title", "The file is larger than "+bytesOf(c.s.app.Media.MaxSize)+", the most that this server takes.")
-		if e.Type == desk.MediaQuota {
-			c.form.wrong("title", "This workspace has no room for more files.")
-		}
+		c.fileRefused(&e)
 		e.Message = "Nothing was sent: the file could not be stored"
 	case desk.MediaNotSendable, desk.MediaUnavailable:
 		c.form.values.Del("media")
@@ -471,6 +500,22 @@ func (c *call) notSent(err error) error {
 	d.Doubt = e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress
 	e.At = ""
 	return c.again("send", d.view(), &e)
+}
+
+// fileRefused notes why the file of the title was not stored. It returns false for an error that
+// is not about the file.
+func (c *call) fileRefused(e *desk.Error) bool {
+	switch e.Type {
+	case desk.InvalidRequest:
+		c.form.wrong("title", sentence(e.Message))
+	case desk.PayloadTooLarge:
+		c.form.wrong("title", "The file is larger than "+bytesOf(c.s.app.Media.MaxSize)+", the most that this server takes.")
+	case desk.MediaQuota:
+		c.form.wrong("title", "This workspace has no room for more files.")
+	default:
+		return false
+	}
+	return true
 }
 
 // fieldAt returns the name of the field for what has an address in a template.

@@ -16,6 +16,8 @@ type sendsPage struct {
 	First, Next string
 	Empty       nothing
 	Choose      bool // the member may settle several at once
+	Also        *tab // whether those of broadcasts are listed as well
+	Broadcast   *tab // only those of this broadcast are listed; All leads to the others
 }
 
 // A releasesPage asks before several attempts are settled.
@@ -53,6 +55,7 @@ type attemptPage struct {
 	LeftOut      []string
 	OptIn        *optIn
 	Doubt        *doubt
+	Broadcast    string // the page of the broadcast that sent it; ""
 }
 
 // An optIn says who confirmed that the person agreed to get such messages, and when.
@@ -95,6 +98,27 @@ var deliveries = map[desk.DeliveryStatus]pill{
 	desk.Read:      {"Read", "good"},
 }
 
+// sendsOf returns the broadcast whose sends the page lists: nil for all sends, and zero for
+// those of no broadcast.
+func (c *call) sendsOf(page *sendsPage, rest string) (of *desk.ID, query string, err error) {
+	of = &desk.ID{}
+	page.Also = &tab{Label: "Also those of broadcasts", Href: "/sends" + with(rest, "broadcast", "any")}
+	id, given := desk.ParseID(c.query("broadcast"))
+	switch {
+	case given && !id.IsZero():
+		b, err := c.s.app.Broadcasts.Get(c.r.Context(), c.p, id)
+		if err != nil {
+			return nil, "", err
+		}
+		page.Also, page.Broadcast = nil, &tab{Label: b.Name, Href: broadcastPath(id)}
+		return &id, with(rest, "broadcast", id.String()), nil
+	case c.query("broadcast") == "any":
+		page.Also.Here, page.Also.Href = true, "/sends"+rest
+		return nil, with(rest, "broadcast", "any"), nil
+	}
+	return of, rest, nil
+}
+
 func (s *Server) sends(c *call) error {
 	doubt, phase, query := c.query("doubt") != "", desk.Phase(""), ""
 	page := sendsPage{Empty: nothing{"Nothing was sent yet", "Every try to send a template will be here, with what came of it.", "/send", "Send a template"}}
@@ -103,18 +127,25 @@ func (s *Server) sends(c *call) error {
 		page.Empty = nothing{"Nothing is in doubt", "A send whose answer was lost will be here until it is known whether it arrived.", "/sends", "See all sends"}
 	}
 	failed := c.query("failed") != "" && !doubt
-	attempts := func(after string) ([]*desk.Attempt, string, error) {
-		return s.app.Attempts(c.r.Context(), c.p, app.AttemptFilter{Phase: phase}, after, pageRows)
-	}
 	if failed {
 		query = "?failed=yes"
 		page.Empty = nothing{"Nothing failed", "A message that could not be sent, or did not arrive, will be here for " + count(desk.KeyLife/24) + " days, with the reason.", "/sends", "See all sends"}
-		attempts = func(after string) ([]*desk.Attempt, string, error) {
-			return s.app.FailedAttempts(c.r.Context(), c.p, after, pageRows)
-		}
 	}
-	page.Tabs = []tab{
-		{Label: "All", Href: "/sends", Here: !doubt && !failed}, {Label: "In doubt", Href: "/sends?doubt=yes", Here: doubt}, {Label: "Failed", Href: "/sends?failed=yes", Here: failed},
+	of, query, err := c.sendsOf(&page, query)
+	if err != nil {
+		return err
+	}
+	attempts := func(after string) ([]*desk.Attempt, string, error) {
+		if failed {
+			return s.app.FailedAttempts(c.r.Context(), c.p, of, after, pageRows)
+		}
+		return s.app.Attempts(c.r.Context(), c.p, app.AttemptFilter{Phase: phase, Broadcast: of}, after, pageRows)
+	}
+	for _, t := range []tab{{Label: "All", Href: "/sends", Here: !doubt && !failed}, {Label: "In doubt", Href: "/sends?doubt=yes", Here: doubt}, {Label: "Failed", Href: "/sends?failed=yes", Here: failed}} {
+		if b := c.query("broadcast"); b != "" && len(b) <= 64 {
+			t.Href = with(t.Href, "broadcast", b)
+		}
+		page.Tabs = append(page.Tabs, t)
 	}
 	after := c.query("after")
 	list, next, err := attempts(after)
@@ -134,8 +165,11 @@ func (s *Server) sends(c *call) error {
 	}
 	if next != "" {
 		page.Next = "/sends" + with(query, "after", next)
-		if failed && len(list) == 0 {
-			page.Empty = nothing{"Nothing failed among these", "The sends before them were not looked at yet.", page.Next, "Look at older ones"}
+		if len(list) == 0 {
+			page.Empty = nothing{"Nothing among these", "The sends before them were not looked at yet.", page.Next, "Look at older ones"}
+			if failed {
+				page.Empty.Title = "Nothing failed among these"
+			}
 		}
 	}
 	return c.show("sends", view{Title: "Sends", Data: page})
@@ -229,6 +263,9 @@ func (c *call) attemptPage() (*attemptPage, error) {
 	}
 	plan := at.Plan
 	p := &attemptPage{sendRow: rows[0], Language: plan.Language, Key: at.Key, Settled: c.when(at.SettledAt), External: at.ExternalID, LeftOut: at.Notes, OptIn: c.optIn(at.OptIn())}
+	if !at.Broadcast.IsZero() {
+		p.Key, p.Broadcast = "", broadcastPath(at.Broadcast) // the key is made of the broadcast's own ids
+	}
 	if at.Erased {
 		p.Key = "" // the key may contain the person's name
 	}

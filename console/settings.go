@@ -271,7 +271,33 @@ func (c *call) removal(m *desk.Member) (confirmation, error) {
 		}
 		v.Text = append(v.Text, capital(countOf(contacts, "contact", "contacts"))+" and "+countOf(conversations, "open conversation", "open conversations")+" "+goes+" back to the pool.")
 	}
+	if err == nil {
+		err = c.addPaused(&v, desk.Actor{Kind: desk.ByMember, ID: m.ID})
+	}
 	return v, err
+}
+
+// addPaused names the broadcasts that pause when somebody may not send any more.
+func (c *call) addPaused(v *confirmation, starter desk.Actor) error {
+	var names []string
+	for _, state := range []desk.BroadcastState{desk.BroadcastRunning, desk.BroadcastScheduled} {
+		for cursor, more := "", true; more; more = cursor != "" {
+			list, next, err := c.s.app.Broadcasts.List(c.r.Context(), c.p, state, cursor, desk.MaxLimit)
+			if err != nil {
+				return err
+			}
+			for _, b := range list {
+				if b.StartedBy == starter {
+					names = append(names, apart(b.Name))
+				}
+			}
+			cursor = next
+		}
+	}
+	if len(names) > 0 {
+		v.Text = append(v.Text, "This pauses "+several(len(names), "broadcast")+": "+firstFew(names)+". Another admin can resume them.")
+	}
+	return nil
 }
 
 // countOf returns a number with its noun: no key, 1 key, 2 keys. From 100, the number is

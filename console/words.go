@@ -157,6 +157,7 @@ var toasts = map[string]string{
 	"stopped":    "Stopped.",
 
 	"paused":      "Paused. Nothing more is begun; what is on its way goes on.",
+	"started":     "Started.",
 	"resumed":     "It goes on.",
 	"unscheduled": "It is a draft again.",
 	"ended":       "Cancelled. Nothing more is sent.",
@@ -190,6 +191,11 @@ var labels = map[string]string{
 	"graph_url":       "Address of the Graph API",
 	"graph_version":   "Version of the Graph API",
 	"per_second":      "Messages a second",
+
+	"number":  "Number of people",
+	"list":    "People",
+	"send_at": "Begin at",
+	"consent": "Agreement",
 
 	"max_open":    "At most this many open conversations each",
 	"time_zone":   "Time zone",

@@ -67,8 +67,11 @@ const (
 	MaxBroadcastRows     = 1_000_000
 	MaxAllBroadcastRows  = 10_000_000 // of a workspace
 
-	defaultMaxFailed = 20
-	farthestStart    = 366 * 24 * time.Hour
+	// UsualMaxFailed is the share of failures, in percent, that pauses a broadcast, unless it
+	// says another.
+	UsualMaxFailed = 20
+
+	farthestStart = 366 * 24 * time.Hour
 )
 
 // Times and limits of the driver (contract-broadcast §4).
@@ -324,7 +327,7 @@ func (b *Broadcast) Edit(in *BroadcastInput, now Time) error {
 		}
 	}
 	if in.MaxFailed.Set || b.MaxFailed == 0 {
-		b.MaxFailed = defaultMaxFailed
+		b.MaxFailed = UsualMaxFailed
 		if in.MaxFailed.Has() {
 			if n := in.MaxFailed.Value; n < 1 || n > 100 {
 				return InvalidAt("/max_failed_percent", "send a whole number from 1 to 100")

@@ -183,6 +183,7 @@ type ConversationFilter struct {
 	Unread      bool // only conversations with unread messages
 	Waiting     bool // only conversations in which the person waits
 	Longest     bool // like Waiting, and the longest wait comes first; Status must be set
+	Awake       bool // only conversations that are not dormant
 
 	// Looked limits how many conversations are examined for one page; 0: MaxLooked. It does
 	// not affect which conversations match.
@@ -208,7 +209,7 @@ type Workload struct {
 func (f ConversationFilter) Passes(c *Conversation) bool {
 	return (f.Status == "" || c.Status == f.Status) && (f.Assignee.IsZero() || c.AssignedMember == f.Assignee) &&
 		(!f.Unassigned || c.AssignedMember.IsZero()) && (f.Channel.IsZero() || c.ChannelID == f.Channel) && (f.Contact.IsZero() || c.ContactID == f.Contact) &&
-		c.LastMessageAt >= f.ActiveSince && (!f.Unread || c.Talk.Unread > 0) && (!f.Waiting && !f.Longest || c.Talk.WaitingSince > 0)
+		c.LastMessageAt >= f.ActiveSince && (!f.Unread || c.Talk.Unread > 0) && (!f.Waiting && !f.Longest || c.Talk.WaitingSince > 0) && (!f.Awake || !c.Dormant)
 }
 
 // A ConversationPlace is the position of a conversation in lists: newest first, by last

@@ -261,16 +261,22 @@ func (a *Service) template(ctx context.Context, ws desk.ID, channel *desk.Channe
 
 // Start starts a draft, now or at its time. Resume lets a paused broadcast go on.
 func (a *Service) Start(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Broadcast, error) {
-	return a.begin(ctx, p, id, desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning)
+	return a.begin(ctx, p, id, -1, desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning)
+}
+
+// StartFor is Start, if the broadcast has so many rows: what a person has confirmed.
+func (a *Service) StartFor(ctx context.Context, p desk.Principal, id desk.ID, rows int64) (*desk.Broadcast, error) {
+	return a.begin(ctx, p, id, rows, desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning)
 }
 
 // Resume lets a paused broadcast go on where it stood.
 func (a *Service) Resume(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Broadcast, error) {
-	return a.begin(ctx, p, id, desk.BroadcastPaused, desk.BroadcastScheduled, desk.BroadcastRunning)
+	return a.begin(ctx, p, id, -1, desk.BroadcastPaused, desk.BroadcastScheduled, desk.BroadcastRunning)
 }
 
-// begin lets a broadcast begin or go on. In one of the states so, nothing changes.
-func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, from desk.BroadcastState, so ...desk.BroadcastState) (*desk.Broadcast, error) {
+// begin lets a broadcast begin or go on, if it has so many rows (-1: any number). In one of the
+// states so, nothing changes.
+func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows int64, from desk.BroadcastState, so ...desk.BroadcastState) (*desk.Broadcast, error) {
 	if err := p.Allow(desk.BroadcastsSend); err != nil {
 		return nil, err
 	}
@@ -299,6 +305,8 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, from 
 		switch {
 		case b.State != from:
 			return b.InState()
+		case rows >= 0 && b.Rows != rows:
+			return desk.Errorf(desk.Changed, "the broadcast has other people by now: %d", b.Rows)
 		case b.UpdatedAt != known.UpdatedAt || b.Rows == 0:
 			return desk.Errorf(desk.Unavailable, "the broadcast has changed meanwhile: try again")
 		}

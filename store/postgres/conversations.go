@@ -112,6 +112,9 @@ func conversationsQuery(ws desk.ID, f desk.ConversationFilter, after *desk.Conve
 	if f.Waiting {
 		filters += ` AND waiting_since > 0`
 	}
+	if f.Awake {
+		filters += ` AND NOT dormant`
+	}
 	if few {
 		if member != "" {
 			filters += ` AND assigned_member_id = ` + member

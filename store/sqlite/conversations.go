@@ -117,7 +117,7 @@ func newConversationList(f desk.ConversationFilter, few bool) (l conversationLis
 		where += ` AND assigned_member_id IS NULL`
 	}
 	switch {
-	case f.Unread || f.Waiting:
+	case f.Unread || f.Waiting || f.Awake:
 		l.walk, l.whole = true, true
 	case l.walk:
 		columns = walkColumns

@@ -171,6 +171,7 @@ func conversationFilters(t *testing.T, s store.Store) {
 					if n := len(stored) % 5; n < 3 {
 						c.Talk.Unread, c.Talk.WaitingSince = n, desk.Time(n*(50-len(stored)/3))
 					}
+					c.Dormant = status == desk.StatusArchived && len(stored)%2 == 0
 					stored = append(stored, c)
 				}
 			}
@@ -205,11 +206,12 @@ func conversationFilters(t *testing.T, s store.Store) {
 						for how := range 8 {
 							f, want := f, slices.Clone(want)
 							f.Unread, f.Waiting = how == 1 || how == 5, how == 2 || how == 6
+							f.Awake = how == 0 || how == 6
 							if how >= 4 {
 								f.ActiveSince = stored[len(stored)/2].LastMessageAt
 							}
 							want = slices.DeleteFunc(want, func(c *desk.Conversation) bool {
-								return f.Unread && c.Talk.Unread == 0 || f.Waiting && c.Talk.WaitingSince == 0 || c.LastMessageAt < f.ActiveSince
+								return f.Awake && c.Dormant || f.Unread && c.Talk.Unread == 0 || f.Waiting && c.Talk.WaitingSince == 0 || c.LastMessageAt < f.ActiveSince
 							})
 							if f.Longest = status != "" && how%4 == 3; f.Longest {
 								want = slices.DeleteFunc(want, func(c *desk.Conversation) bool { return c.Talk.WaitingSince == 0 })
