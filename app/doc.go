@@ -51,6 +51,7 @@
 //	inbound.go        processes inbound items, update by update
 //	inbound_due.go    which workspaces have inbound items, and when the first is due
 //	readings.go       the content of callbacks, as it was read
+//	old_messages.go   deletes old messages and notes
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	callbacks.go      callbacks of providers, from the request to their effects
 //	admin.go          workspaces, members and keys, for the command line

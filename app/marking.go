@@ -66,7 +66,13 @@ func (a *App) markUpTo(tx store.Tx, c *desk.Conversation, upTo desk.MessagePlace
 		if err != nil {
 			return err
 		}
-		c.Talk.Unread -= n
+		if c.Talk.Unread -= n; c.Talk.Unread > 0 {
+			// Some are newer. Others may have been deleted because of their age: they are older
+			// than all that exist, so they are marked, too.
+			if c.Talk.Unread, err = tx.CountUnread(c.ID, upTo); err != nil {
+				return err
+			}
+		}
 	}
 	if upTo.After(c.Talk.Read) {
 		c.Talk.Read = upTo

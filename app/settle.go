@@ -166,7 +166,9 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	switch {
 	case contact == nil:
 	case plan.Reply != nil:
-		before, err = tx.Conversation(plan.Conversation)
+		if before, err = tx.Conversation(plan.Conversation); before == nil && err == nil { // it was closed, and deleted because it was empty
+			before, err = tx.OpenConversation(plan.Channel, contact.ID)
+		}
 	default:
 		before, err = a.threadFor(tx, at, contact, now)
 	}

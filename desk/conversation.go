@@ -148,6 +148,21 @@ func (c *Conversation) Note(m *Message) {
 	}
 }
 
+// Forget clears the preview if its message is older than a time: such messages are deleted.
+// It tells whether that changed anything. The rest of the conversation stays: who waits and
+// what is unread are not forgotten with the messages.
+func (c *Conversation) Forget(before Time) bool {
+	if c.LastMessageAt >= before || c.Preview == "" {
+		return false
+	}
+	c.Preview = ""
+	return true
+}
+
+// ForgottenTogether is how many messages or notes one transaction deletes because they are
+// old, and how many conversations it looks at.
+const ForgottenTogether = 200
+
 // MaxPreview is the greatest number of characters in a preview (contract §5).
 const MaxPreview = 140
 

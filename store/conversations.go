@@ -55,7 +55,16 @@ type Conversations interface {
 	// There are up to desk.MaxLimit references, all different.
 	MessagesBy(ctx context.Context, ws desk.ID, refs []desk.MessageRef) ([]*desk.Message, error)
 
-	// ForgetErased deletes up to limit hashes of messages of deleted people. It deletes
+	// OldMessages returns up to limit messages that are older than a time, oldest first.
+	// OldNotes does the same for notes.
+	OldMessages(ctx context.Context, ws desk.ID, before desk.Time, limit int) ([]*desk.Message, error)
+	OldNotes(ctx context.Context, ws desk.ID, before desk.Time, limit int) ([]*desk.Note, error)
+
+	// OldConversations returns up to limit conversations with a status whose last message is
+	// older than a time, oldest first. They come after the given position in this order.
+	OldConversations(ctx context.Context, ws desk.ID, status desk.ConversationStatus, before desk.Time, after desk.ConversationPlace, limit int) ([]*desk.Conversation, error)
+
+	// ForgetErased deletes up to limit hashes of messages that were deleted. It deletes
 	// hashes that are older than age, by the database's clock, and returns their number.
 	ForgetErased(ctx context.Context, ws desk.ID, age time.Duration, limit int) (int, error)
 }
@@ -82,10 +91,10 @@ type ConversationTx interface {
 	Message(conversation, id desk.ID) (*desk.Message, error)
 	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
 
-	// ReceivedMessage is like MessageBy, and also tells whether the id belongs to a message
-	// of a deleted person; then known is nil. AnyErased tells whether any of the ids
-	// belongs to a message of a deleted person. Both use the hashes that are kept when a
-	// contact is deleted (see ForgetErased).
+	// ReceivedMessage is like MessageBy, and also tells whether the id belongs to a deleted
+	// message; then known is nil. AnyErased tells whether any of the ids belongs to a deleted
+	// message. Both use the hashes that are kept when a contact is deleted, and by
+	// DropMessages (see ForgetErased).
 	ReceivedMessage(m desk.MessageRef) (known *desk.Message, erased bool, err error)
 	AnyErased([]desk.MessageRef) (bool, error)
 	PutMessage(*desk.Message) error
@@ -93,6 +102,13 @@ type ConversationTx interface {
 	// PutMessageDelivery stores the delivery status and the failure of a stored message.
 	// Unlike PutMessage, it does not write the message's indexes.
 	PutMessageDelivery(*desk.Message) error
+
+	// DropMessages deletes messages, which may be of several conversations. The rows of
+	// broadcasts that sent them no longer name them. DropEmpty deletes a conversation if it has
+	// no message and no note, and tells whether it did; the conversation must have been read in
+	// this transaction.
+	DropMessages([]*desk.Message) error
+	DropEmpty(conversation desk.ID) (bool, error)
 
 	// PutNote stores a new note. DeleteNote deletes a note, and tells whether the note
 	// existed.
@@ -106,6 +122,9 @@ type ConversationTx interface {
 	// mark messages after the given position, nor more than the given number. It returns
 	// how many it marked.
 	MarkRead(conversation desk.ID, upTo desk.MessagePlace, most int) (int, error)
+
+	// CountUnread counts the unread messages of a conversation after a position.
+	CountUnread(conversation desk.ID, after desk.MessagePlace) (int, error)
 
 	// Waiting computes desk.Talk's Answered and WaitingSince from a conversation's
 	// messages.

@@ -51,6 +51,9 @@ type App interface {
 	Sweep(ctx context.Context) error
 	ForgetAlone(ctx context.Context) error
 
+	// ForgetMessages deletes messages and notes older than age.
+	ForgetMessages(ctx context.Context, age time.Duration) error
+
 	// SendAutoReplies sends automatic replies until ctx ends. AssignWaiting assigns waiting
 	// conversations once a member is eligible, until ctx ends.
 	SendAutoReplies(ctx context.Context)
@@ -145,9 +148,10 @@ const (
 
 // Keep says how long data stays.
 type Keep struct {
-	Events time.Duration // in the feed; 0: for ever
-	Media  time.Duration // the content of files; 0: for ever
-	Rows   time.Duration // of broadcasts that have ended; 0: for ever
+	Events   time.Duration // in the feed; 0: for ever
+	Messages time.Duration // and notes; 0: for ever
+	Media    time.Duration // the content of files; 0: for ever
+	Rows     time.Duration // of broadcasts that have ended; 0: for ever
 }
 
 // Run runs all schedules until the context ends, and returns when no step is under way;
@@ -187,6 +191,10 @@ func Run(ctx context.Context, a Parts, keep Keep, log *slog.Logger) {
 	if keep.Events > 0 {
 		forget := func(ctx context.Context) error { return a.Feed.Forget(ctx, keep.Events) }
 		all.Go(func() { r.every(ctx, dropEvery(keep.Events), "forget events", forget, nil) })
+	}
+	if keep.Messages > 0 {
+		forget := func(ctx context.Context) error { return a.ForgetMessages(ctx, keep.Messages) }
+		all.Go(func() { r.every(ctx, forgetEvery, "forget messages", forget, nil) })
 	}
 	if keep.Rows > 0 {
 		forget := func(ctx context.Context) error { return a.Broadcasts.ForgetRows(ctx, keep.Rows) }

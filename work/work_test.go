@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -151,6 +152,9 @@ func (f *fake) SyncStale(ctx context.Context) error {
 }
 func (f *fake) Sweep(context.Context) error       { return f.did("sweep") }
 func (f *fake) ForgetAlone(context.Context) error { return f.did("forget") }
+func (f *fake) ForgetMessages(_ context.Context, age time.Duration) error {
+	return f.did(fmt.Sprint("forget messages of ", age))
+}
 
 // during is a helper that runs the schedules for a time. It returns how long they took to
 // stop.
@@ -158,7 +162,7 @@ func (f *fake) during(d time.Duration, log *slog.Logger) time.Duration {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
 	began := time.Now()
-	work.Run(ctx, f.parts(), work.Keep{Events: time.Hour, Media: time.Hour, Rows: time.Hour}, log)
+	work.Run(ctx, f.parts(), work.Keep{Events: time.Hour, Messages: 2 * time.Hour, Media: time.Hour, Rows: time.Hour}, log)
 	return time.Since(began) - d
 }
 
@@ -217,7 +221,7 @@ func TestSchedules(t *testing.T) {
 			f.stale <- struct{}{}
 		}()
 		f.during(time.Hour-time.Millisecond, slog.New(slog.NewTextHandler(log, nil)))
-		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 720, "forget": 1, "clock": 60, "count": 240, "uses": 61, "sync": 61, "drop": 180, "forget media": 1}
+		want := map[string]int{"events": 3600, "forget events": 20, "look": 720, "sweep": 720, "forget": 1, "clock": 60, "count": 240, "uses": 61, "sync": 61, "drop": 180, "forget media": 1, "forget messages of 2h0m0s": 1}
 		if !maps.Equal(f.count, want) {
 			t.Errorf("%v, want %v", f.count, want)
 		}

@@ -54,6 +54,7 @@ type serveCmd struct {
 	RateLimit      int           `help:"How many requests a second each key may make; by default ${default}, which means no limit." placeholder:"N" default:"0"`
 	MaxMedia       int64         `help:"The greatest size of a file in bytes; by default ${default}." name:"max-media" placeholder:"BYTES" default:"${maxMedia}"`
 	KeepRows       age           `help:"How long the rows of a broadcast are kept after its end, at least 30d; its counts stay; by default ${default}." name:"keep-rows" placeholder:"TIME" default:"90d"`
+	KeepMessages   age           `help:"How long messages and notes are kept, such as 730d, with the files that only they have; 0 keeps them for ever; by default ${default}." name:"keep-messages" placeholder:"TIME" default:"0"`
 	KeepMedia      age           `help:"How long the content of files is kept, such as 365d; 0 keeps it for ever; by default ${default}." name:"keep-media" placeholder:"TIME" default:"0"`
 	EventRetention time.Duration `help:"How long events stay in the feed; 0 keeps them for ever; by default ${default}." placeholder:"TIME" default:"${keepEvents}"`
 	LogLevel       string        `help:"The lowest level that is logged: ${enum}; by default ${default}." enum:"debug,info,warn,error" placeholder:"LEVEL" default:"info"`
@@ -116,6 +117,14 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 			BaseURL string `json:"base_url"`
 		}{base}, "")
 	})
+}
+
+// keep says how long data stays.
+func (c *serveCmd) keep() work.Keep {
+	return work.Keep{
+		Events: c.EventRetention, Messages: time.Duration(c.KeepMessages), Media: time.Duration(c.KeepMedia),
+		Rows: max(time.Duration(c.KeepRows), desk.LeastKeepRows),
+	}
 }
 
 // serve serves the installation until a signal stops it. Before the first request is
@@ -228,7 +237,7 @@ func (s *session) serve(ctx context.Context, c *serveCmd, ready func(in installa
 	}
 	group.Go(func() error { return in.store.Run(background) })
 	group.Go(func() error {
-		work.Run(background, work.Of(in.app), work.Keep{Events: c.EventRetention, Media: time.Duration(c.KeepMedia), Rows: max(time.Duration(c.KeepRows), desk.LeastKeepRows)}, log)
+		work.Run(background, work.Of(in.app), c.keep(), log)
 		in.app.Close()
 		return nil
 	})

@@ -472,7 +472,8 @@ const (
 	// The subquery finds the newest unread messages, and RETURNING counts the marked ones.
 	markReadQuery = `UPDATE messages SET unread = 0 WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) IN
 	(SELECT ts, id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) <= ($3, $4) AND unread = 1 ORDER BY ts DESC, id DESC LIMIT $5) RETURNING 1`
-	waitQuery = `SELECT id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'outbound' AND delivery <> 'failed'
+	countUnreadQuery = `SELECT count(*) FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND (ts, id) > ($3, $4) AND unread = 1`
+	waitQuery        = `SELECT id FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'outbound' AND delivery <> 'failed'
 	AND (author IS NULL OR author NOT LIKE '{"type":"rule"%' AND author NOT LIKE '{"type":"broadcast"%') ORDER BY id DESC LIMIT 1`
 	heardQuery   = `SELECT coalesce(min(ts), 0) FROM messages WHERE workspace_id = $1 AND conversation_id = $2 AND direction = 'inbound' AND kind <> 'reaction' AND id > $3`
 	windowQuery  = `SELECT channel_id, contact_id, opened_at, number, user_id, shut_at, shut_by, replied_at, auto_reply_at, auto_replies FROM windows WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3`

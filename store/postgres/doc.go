@@ -15,6 +15,7 @@
 //	channels.go       channels and their templates
 //	conversations.go  conversations and messages
 //	notes.go          notes on conversations
+//	old.go            old messages, notes and conversations
 //	attempts.go       sends and their keys
 //	inbound.go        inbound items, early statuses, opt-outs
 //	erased.go         deleted contacts, and hashes of their messages

@@ -80,16 +80,21 @@ func forgetPage(t *tx, conversations []desk.ID, after desk.MessagePlace) (full m
 	if err := t.send("messages to forget"); err != nil {
 		return nil, err
 	}
-	if hashes != nil {
-		stored.SortErased(hashes)
-		t.put(keepErasedQuery, uuid(t.ws), bytesOf(hashes), int64(t.Now()))
-	}
+	t.keepHashes(hashes)
 	for page := range slices.Chunk(attempts, settledPage) {
 		if err := eraseSettled(t.pipe, t.ws, page); err != nil {
 			return nil, err
 		}
 	}
 	return full, t.fail
+}
+
+// keepHashes stores hashes of messages that are being deleted.
+func (t *tx) keepHashes(hashes []stored.ErasedHash) {
+	if len(hashes) > 0 {
+		stored.SortErased(hashes)
+		t.put(keepErasedQuery, uuid(t.ws), bytesOf(hashes), int64(t.Now()))
+	}
 }
 
 func bytesOf(hashes []stored.ErasedHash) [][]byte {
@@ -124,7 +129,7 @@ func (t *tx) queueErased(list []desk.MessageRef, erased *bool) {
 	t.each(func(pgx.Row) error { *erased = true; return nil }, erasedQuery, uuid(t.ws), bytesOf(hashes))
 }
 
-// ForgetErased deletes up to limit hashes of deleted people's messages. It deletes hashes
+// ForgetErased deletes up to limit hashes of deleted messages. It deletes hashes
 // that are older than age.
 func (s *Store) ForgetErased(ctx context.Context, ws desk.ID, age time.Duration, limit int) (int, error) {
 	tag, err := s.exec(ctx, "forget erased messages", dropErasedQuery, uuid(ws), age.Milliseconds(), limit)

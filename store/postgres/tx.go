@@ -241,6 +241,11 @@ func (t *tx) MarkRead(conversation desk.ID, upTo desk.MessagePlace, most int) (i
 	return len(marked), err
 }
 
+func (t *tx) CountUnread(conversation desk.ID, after desk.MessagePlace) (int, error) {
+	return one(t.pipe, "count unread", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
+		countUnreadQuery, uuid(t.ws), uuid(conversation), int64(after.TS), uuid(after.ID))
+}
+
 func (t *tx) Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, err error) {
 	answered, err = one(t.pipe, "answered", func(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) },
 		waitQuery, uuid(t.ws), uuid(conversation))

@@ -31,11 +31,8 @@ func forgetMessages(c conn, ws, contact desk.ID) error {
 	rows := c.stmt(forgottenMessagesQuery).id(ws).id(contact)
 	var page []stored.ErasedHash
 	flush := func() {
-		stored.SortErased(page)
-		for _, h := range page {
-			if rows.fail == nil {
-				rows.fail = c.stmt(keepErasedQuery).id(ws).bytes(h[:]).time(c.forgets.now()).run()
-			}
+		if rows.fail == nil {
+			rows.fail = keepHashes(c, ws, page)
 		}
 		page = page[:0]
 	}
@@ -55,7 +52,18 @@ func forgetMessages(c conn, ws, contact desk.ID) error {
 	return rows.done()
 }
 
-// known tells whether the message belongs to a deleted person.
+// keepHashes stores hashes of messages that are being deleted.
+func keepHashes(c conn, ws desk.ID, hashes []stored.ErasedHash) error {
+	stored.SortErased(hashes)
+	for _, h := range hashes {
+		if err := c.stmt(keepErasedQuery).id(ws).bytes(h[:]).time(c.forgets.now()).run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known tells whether the message was deleted.
 func (f *forgets) known(c conn, ws desk.ID, m desk.MessageRef) (bool, error) {
 	h := stored.HashErased(f.key, ws, m)
 	return one("erased message", c.stmt(erasedQuery).id(ws).bytes(h[:]), func(*stmt) bool { return true })
@@ -77,7 +85,7 @@ func (t *tx) AnyErased(list []desk.MessageRef) (bool, error) {
 	return false, nil
 }
 
-// ForgetErased deletes up to limit hashes of deleted people's messages. It deletes hashes
+// ForgetErased deletes up to limit hashes of deleted messages. It deletes hashes
 // that are older than age.
 func (s *Store) ForgetErased(_ context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
 	err = s.write(func(c conn) error {

@@ -54,6 +54,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00037_broadcasts.sql":      "25b433a345beb937aa427a73de8feb773cbee3541cd9accfcccdcd5589e0654d",
 		"00038_conflicts.sql":       "e8f85c6732e87a5c6d40022b28d0344e6df498a7d53b2fdbe9a56b3466b7e6ef",
 		"00039_broadcast_files.sql": "c6ff11aa8cc781c00d87a824074aa4fed8166c70c059c6239639e6fbb1e29133",
+		"00040_ages.sql":            "03300a632e5feb230e18d9e9317c56a6964fbc84e38f9486bc374941b3590bfe",
 	})
 }
 

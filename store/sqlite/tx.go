@@ -118,6 +118,11 @@ func (t *tx) MarkRead(conversation desk.ID, upTo desk.MessagePlace, most int) (i
 	return len(marked), err
 }
 
+func (t *tx) CountUnread(conversation desk.ID, after desk.MessagePlace) (int, error) {
+	n, err := one("count unread", t.c.stmt(countUnreadQuery).id(t.ws).id(conversation).time(after.TS).id(after.ID), (*stmt).readInt)
+	return int(n), err
+}
+
 func (t *tx) Waiting(conversation desk.ID) (answered desk.ID, since desk.Time, err error) {
 	if answered, err = one("answered", t.c.stmt(waitQuery).id(t.ws).id(conversation), (*stmt).readID); err == nil {
 		since, err = one("waiting", t.c.stmt(heardQuery).id(t.ws).id(conversation).id(answered), (*stmt).readTime)

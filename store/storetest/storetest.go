@@ -12,6 +12,7 @@
 //	conversations.go  conversations
 //	messages.go       their messages
 //	notes.go          notes on conversations
+//	old.go            old messages, notes and conversations
 //	attempts.go       sends, their keys, expiry and erasure
 //	inbound.go        inbound items, leases, early statuses, opt-outs
 //	callbacks.go      bodies of callbacks, and their erasure with a contact
@@ -102,7 +103,10 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"message/external_ids_are_unique":     messageExternalIDs,
 		"message/by_references":               messagesByReferences,
 		"message/erased_is_known":             erasedIsKnown,
+		"message/old_ones":                    oldMessages,
+		"conversation/unread_after":           unreadAfter,
 		"note/pages_and_deletion":             notes,
+		"note/old_ones":                       oldNotes,
 		"attempt/fields_survive":              attemptFieldsSurvive,
 		"attempt/keys":                        attemptKeys,
 		"attempt/oldest_in_doubt":             oldestInDoubt,
@@ -129,6 +133,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"imports/place_and_key":               importRuns,
 		"exports/contacts":                    exportedContacts,
 		"exports/of_a_contact":                exportedOfContact,
+		"exports/rows_of_a_contact":           exportedRows,
 		"exports/opt_outs":                    countedOptOuts,
 		"history/creation_and_newest":         history,
 		"history/events_stay_until_then":      eventsStay,
