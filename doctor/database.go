@@ -78,30 +78,29 @@ func (e *examination) settings(ctx context.Context, id string) {
 	}
 }
 
+// mostBehind is how many workspaces are counted whose search is behind.
+const mostBehind = 1000
+
 func (e *examination) search(ctx context.Context, id string) {
 	now, _, err := e.db.Clock(ctx)
-	workspaces, err2 := e.db.Workspaces(ctx)
-	if err := errors.Join(err, err2); err != nil {
+	if err != nil {
 		e.deny(id, err)
 		return
 	}
-	behind, oldest := 0, now
-	for _, w := range workspaces {
-		at, err := e.db.Unindexed(ctx, w.ID, []desk.EventType{desk.ContactCreated, desk.ContactUpdated, desk.ContactDeleted})
-		if err != nil {
-			e.deny(id, err)
-			return
-		}
-		if at != 0 && lasting(now-at) > staleness {
-			behind, oldest = behind+1, min(oldest, at)
-		}
+	behind, err := e.db.Unindexed(ctx, []desk.EventType{desk.ContactCreated, desk.ContactUpdated, desk.ContactDeleted}, now-desk.Time(staleness.Milliseconds()), mostBehind)
+	switch {
+	case err != nil:
+		e.deny(id, err)
+	case len(behind) == mostBehind:
+		e.add(id, Warn, catchUp, "in %d workspaces or more the search does not know changes that are older than %v", mostBehind, staleness)
+	case len(behind) > 0:
+		e.add(id, Warn, catchUp, "in %d workspaces, such as %s, the search does not know changes that are older than %v", len(behind), behind[0], staleness)
+	default:
+		e.add(id, OK, "", "the search knows all changes")
 	}
-	if behind > 0 {
-		e.add(id, Warn, "see that a server runs, and wait: it catches up by itself; its log says what it lacks", "in %d workspaces the search does not know changes, the oldest of %s", behind, oldest)
-		return
-	}
-	e.add(id, OK, "", "the search knows all changes")
 }
+
+const catchUp = "see that a server runs, and wait: it catches up by itself; its log says what it lacks"
 
 // lasting returns a difference of times.
 func lasting(t desk.Time) time.Duration { return time.Duration(t) * time.Millisecond }

@@ -14,19 +14,32 @@ import (
 	"runtime"
 )
 
-// Examine makes all checks, each once, in a fixed order.
-func Examine(ctx context.Context, p Patient) (checks []Check, err error) {
+// Examine makes all checks, each once, in a fixed order. If another process begins to use the
+// database meanwhile, it makes them again.
+func Examine(ctx context.Context, p Patient) ([]Check, error) {
+	for {
+		checks, again, err := examine(ctx, p)
+		if err != nil || !again {
+			return checks, err
+		}
+	}
+}
+
+func examine(ctx context.Context, p Patient) (checks []Check, again bool, err error) {
 	e := &examination{Patient: p}
 	db, opened := p.Open(ctx)
 	if opened == nil {
 		e.db = db
-		defer func() { err = errors.Join(err, db.Close()) }()
+		defer func() {
+			again = db.Overtaken()
+			err = errors.Join(err, db.Close())
+		}()
 	}
 	e.mode()
 	e.space(ctx)
 	e.key(ctx)
 	e.database(ctx, opened)
-	return e.checks, ctx.Err()
+	return e.checks, false, ctx.Err()
 }
 
 // mode checks that no other user of the machine can read the data.

@@ -21,6 +21,8 @@ type database struct {
 	bytes          int64
 	doubts         []string
 	damage         error
+	behind         int  // workspaces whose search is behind
+	overtaken      *int // how often another process begins to use the database
 }
 
 func (database) Close() error { return nil }
@@ -30,7 +32,17 @@ func (database) Fingerprint(context.Context) (string, error) {
 func (database) Schema(context.Context) (has, knows int64, err error) { return 7, 7, nil }
 func (d database) Doubts(context.Context) ([]string, error)           { return d.doubts, nil }
 func (database) Workspaces(context.Context) ([]desk.Workspace, error) { return nil, nil }
-func (d database) Damage(context.Context) ([]string, bool, error)     { return nil, true, d.damage }
+func (d database) Overtaken() bool {
+	if d.overtaken == nil || *d.overtaken == 0 {
+		return false
+	}
+	*d.overtaken--
+	return true
+}
+func (d database) Unindexed(context.Context, []desk.EventType, desk.Time, int) ([]desk.ID, error) {
+	return make([]desk.ID, d.behind), nil
+}
+func (d database) Damage(context.Context) ([]string, bool, error) { return nil, true, d.damage }
 
 func (d database) Clock(context.Context) (desk.Time, int64, error) {
 	return desk.TimeOf(now().Add(d.clock)), 1, nil
@@ -65,17 +77,27 @@ func TestExamine(t *testing.T) {
 		"clock ahead":      {database{clock: -2001 * time.Millisecond}, 3 << 30, "clock", doctor.Warn},
 		"clock nearly":     {database{clock: 2 * time.Second}, 3 << 30, "", doctor.OK},
 		"fsync":            {database{doubts: []string{"fsync is off, not on"}}, 3 << 30, "db.settings", doctor.Fail},
+		"search behind":    {database{behind: 3}, 3 << 30, "search.behind", doctor.Warn},
+		"search far":       {database{behind: 1000}, 3 << 30, "search.behind", doctor.Warn},
+		"overtaken":        {database{overtaken: new(int)}, 3 << 30, "", doctor.OK},
 		"unknown":          {database{damage: errors.New("no answer")}, 3 << 30, "db.integrity", doctor.Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			opened, want := 0, 1
+			if c.overtaken != nil {
+				*c.overtaken, want = 2, 3
+			}
 			checks, err := doctor.Examine(t.Context(), doctor.Patient{
 				Storage: config.Storage{Dir: dir}, Deep: true, Now: now,
-				Open: func(context.Context) (store.Examined, error) { return c.database, nil },
+				Open: func(context.Context) (store.Examined, error) { opened++; return c.database, nil },
 				Free: func(string) (int64, error) { return c.free, nil },
 			})
 			if err != nil || len(checks) != 12 || doctor.Well(checks) != (c.status != doctor.Fail) {
 				t.Errorf("%d checks, %v: %v", len(checks), err, checks)
+			}
+			if opened != want {
+				t.Errorf("the database was examined %d times, want %d", opened, want)
 			}
 			for _, check := range checks {
 				want := doctor.OK

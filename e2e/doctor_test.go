@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"database/sql"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,6 +164,54 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// TestDoctorReadsOnly: doctor changes no byte of an installation and leaves no file behind,
+// whether it was stopped, killed or runs. It also reads one that nobody can write.
+func TestDoctorReadsOnly(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	_, key := newWorkspace(t, dir)
+	s := serve(t, dir)
+	s.want(t, 201, key, "POST", "/contacts", `{"name":"Ada","email":"ada@example.com"}`)
+	looks := func(when string) {
+		t.Helper()
+		before := contents(t, dir)
+		examined(t, 0, "--deep", "--data", dir)
+		if after := contents(t, dir); !maps.Equal(before, after) {
+			t.Errorf("%s: %v, before %v", when, slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
+		}
+	}
+	s.kill()
+	looks("killed")
+	s = serve(t, dir)
+	s.stop(t)
+	looks("stopped")
+	check(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o500)
+		} else if err == nil {
+			err = os.Chmod(path, 0o400)
+		}
+		return err
+	}))
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	looks("read-only")
+}
+
+// contents returns the bytes of all files of a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	check(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		all[path] = string(b)
+		return err
+	}))
+	return all
+}
+
 // TestDoctorPostgres is the same for what PostgreSQL has of its own.
 func TestDoctorPostgres(t *testing.T) {
 	t.Parallel()
@@ -203,6 +252,11 @@ func TestDoctorPostgres(t *testing.T) {
 	waitFor(t, "the setting", func() bool { return parley(t, nil, append([]string{"doctor"}, at...)...).code == 0 })
 	run(attemptInDoubtPostgres)
 	want(0, at, map[string]string{"sends.in_doubt": "warn"})
+	run(`DELETE FROM attempts`, `INSERT INTO events (workspace_id, seq, at, kind, subject_id, actor_id, changed) SELECT id, 1000, 1, 'contact.updated', id, id, '' FROM workspaces`)
+	want(0, at, map[string]string{"search.behind": "warn"})
+	run(`DELETE FROM events WHERE seq = 1000`, `INSERT INTO claims (workspace_id, kind, value, share, contact_id) SELECT id, 'email', 'nobody@example.com', 0, id FROM workspaces`)
+	want(1, at, map[string]string{"db.identities": "fail"})
+	run(`DELETE FROM claims`, attemptInDoubtPostgres)
 	run(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 	want(1, at, map[string]string{"db.schema": "fail"})
 	run(`DELETE FROM goose_db_version WHERE version_id = 9999`)

@@ -21,10 +21,14 @@ type Examined interface {
 	// Doubts says which settings of the database may lose or spoil data.
 	Doubts(ctx context.Context) ([]string, error)
 
-	// Unindexed returns the time of the oldest change in a workspace, of these types, that the
-	// search does not know, or 0. While the contacts are first indexed, it is the time of the
-	// next contact's last change.
-	Unindexed(ctx context.Context, ws desk.ID, types []desk.EventType) (desk.Time, error)
+	// Unindexed returns up to limit workspaces with changes, of these types, that are older than
+	// a time and that the search does not know. While the contacts of a workspace are first
+	// indexed, a contact that was last changed before this time counts.
+	Unindexed(ctx context.Context, types []desk.EventType, before desk.Time, limit int) ([]desk.ID, error)
+
+	// Overtaken tells whether another process has begun to use the database, while this one
+	// reads it without locks because nobody did. What was read may then be wrong.
+	Overtaken() bool
 
 	// Damage checks the file of the database, and lists what is wrong. known is false if the
 	// database can't be checked from here.

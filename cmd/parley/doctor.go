@@ -68,7 +68,7 @@ func openToRead(ctx context.Context, storage config.Storage) (store.Examined, er
 		return nil, err
 	}
 	if storage.URL == "" {
-		return sqlite.OpenToRead(storage.Database())
+		return sqlite.OpenUntouched(storage.Database())
 	}
 	return postgres.OpenToRead(ctx, postgres.Config{URL: storage.URL, Media: storage.Media})
 }

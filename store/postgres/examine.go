@@ -96,31 +96,40 @@ func (s *Store) Doubts(ctx context.Context) (list []string, err error) {
 }
 
 const (
-	// Among so many events, the next change is looked for.
-	unindexedEvents = `SELECT at FROM events WHERE workspace_id = $1 AND kind = ANY ($2) AND seq > coalesce((SELECT seq FROM search_places WHERE workspace_id = $1), 0)
-		AND seq <= coalesce((SELECT seq FROM search_places WHERE workspace_id = $1), 0) + 100000 ORDER BY seq LIMIT 1`
-	unindexedContact = `SELECT updated_at FROM contacts WHERE workspace_id = $1
-		AND NOT EXISTS (SELECT 1 FROM search_places WHERE workspace_id = $1 AND rules >= $2 AND built IS NULL)
-		AND id > coalesce((SELECT built FROM search_places WHERE workspace_id = $1), '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT 1`
+	// Among 10,000 events of a workspace, a change is looked for.
+	unindexedEvents = `SELECT w.id FROM workspaces w LEFT JOIN search_places p ON p.workspace_id = w.id WHERE NOT w.deleted AND EXISTS (
+		SELECT 1 FROM events e WHERE e.workspace_id = w.id AND e.seq > coalesce(p.seq, 0) AND e.seq <= coalesce(p.seq, 0) + 10000
+		AND e.kind = ANY ($1) AND e.at < $2) LIMIT $3`
+	unindexedContacts = `SELECT w.id FROM workspaces w LEFT JOIN search_places p ON p.workspace_id = w.id
+		WHERE NOT w.deleted AND (p.rules IS NULL OR p.rules < $1 OR p.built IS NOT NULL) AND EXISTS (
+		SELECT 1 FROM contacts c WHERE c.workspace_id = w.id AND c.id > coalesce(p.built, '00000000-0000-0000-0000-000000000000') AND c.updated_at < $2) LIMIT $3`
 	strayClaimsQuery = `SELECT count(*) FROM claims c WHERE workspace_id = $1 AND NOT EXISTS (SELECT 1 FROM contacts WHERE workspace_id = $1 AND id = c.contact_id)`
 	claimedQuery     = `SELECT c.kind, c.value, c.contact_id FROM unnest($2::text[], $3::text[]) u (kind, value) JOIN claims c ON c.workspace_id = $1 AND c.kind = u.kind AND c.value = u.value`
 	contentsQuery    = `SELECT sha256, size FROM media_contents WHERE workspace_id = $1 AND sha256 > $2 ORDER BY sha256 LIMIT $3`
 )
 
-// Unindexed returns the time of the oldest change that the search does not know.
-func (s *Store) Unindexed(ctx context.Context, ws desk.ID, types []desk.EventType) (at desk.Time, err error) {
+// Unindexed returns workspaces with old changes that the search does not know.
+func (s *Store) Unindexed(ctx context.Context, types []desk.EventType, before desk.Time, limit int) (list []desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		var contact, event desk.Time
-		p.each(func(row pgx.Row) error { return row.Scan((*int64)(&contact)) }, unindexedContact, uuid(ws), desk.SearchRules)
-		p.each(func(row pgx.Row) error { return row.Scan((*int64)(&event)) }, unindexedEvents, uuid(ws), types)
-		err := p.send("changes to index")
-		if at = contact; at == 0 {
-			at = event
+		found := map[desk.ID]bool{}
+		read := func(row pgx.Row) error {
+			var ws desk.ID
+			err := row.Scan(into(&ws))
+			found[ws] = true
+			return err
 		}
+		p.each(read, unindexedContacts, desk.SearchRules, int64(before), limit)
+		p.each(read, unindexedEvents, types, int64(before), limit)
+		err := p.send("changes to index")
+		list = slices.Collect(maps.Keys(found))
+		list = list[:min(len(list), limit)]
 		return err
 	})
-	return at, err
+	return list, err
 }
+
+// Overtaken returns false: PostgreSQL's server shares the data among processes.
+func (*Store) Overtaken() bool { return false }
 
 // Damage says that the database is checked on its server.
 func (s *Store) Damage(context.Context) (wrong []string, known bool, err error) {

@@ -163,6 +163,7 @@ var acrossWorkspaces = map[string]string{
 	"SELECT a.workspace_id FROM attempts a WHERE":         "a command that has only the id of an attempt",
 	"SELECT count(*) FROM (SELECT 1 FROM":                 "metrics",
 	"SELECT workspace_id, rules, seq, tag, built FROM":    "one question for all workspaces with new events, for the search",
+	"SELECT w.id FROM workspaces w LEFT JOIN search_pla":  "parley doctor: workspaces whose search is behind",
 	"SELECT count(*) FROM webhooks h":                     "metrics",
 	"SELECT coalesce(sum(bytes), 0)::bigint FROM media_u": "metrics",
 	"SELECT c.id, c.enabled, c.status":                    "metrics",

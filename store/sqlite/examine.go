@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/url"
+	"os"
 	"slices"
 	"time"
 
@@ -12,22 +15,74 @@ import (
 	"parley/store"
 	"parley/store/internal/stored"
 
-	"github.com/go-json-experiment/json"
 	"github.com/gofrs/flock"
 	"zombiezen.com/go/sqlite"
 )
 
 // OpenToRead opens a database as it is: it migrates nothing, and its connections can't
 // write. Methods that write must not be called.
-func OpenToRead(path string) (_ *Store, err error) {
+func OpenToRead(path string) (*Store, error) { return openToRead(path, "") }
+
+// openToRead opens a database with parameters of SQLite's file names.
+func openToRead(path, parameters string) (*Store, error) {
 	s := &Store{path: path, files: filesBeside(path), clock: time.Now, readers: make(chan conn, 1), turn: flock.New(turnPath(path)), rules: stored.NewRules(desk.IdentityRules(), slog.New(slog.DiscardHandler))}
-	c, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	name := url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: parameters}
+	c, err := sqlite.OpenConn(name.String(), sqlite.OpenReadOnly, sqlite.OpenURI)
 	if err != nil {
 		return nil, failed("open", err)
 	}
 	c.SetBusyTimeout(busyTimeout)
 	s.readers <- conn{Conn: c, prepared: map[string]*sqlite.Stmt{}, newest: map[desk.ID]int64{}, erased: new(bool)}
 	return s, nil
+}
+
+// OpenUntouched is like OpenToRead, and also changes no byte on the disk, and leaves no file
+// behind. So it can read a database on a file system that is full or read-only.
+//
+// SQLite keeps a log (-wal) as long as a process has the database open, and after a crash. If
+// there is no log, nobody has it open, and it can be read without one. Overtaken tells whether
+// this is still so. If there is a log, SQLite has to read it, with the index (-shm) that
+// belongs to it.
+func OpenUntouched(path string) (*Store, error) {
+	there := func(suffix string) bool { _, err := os.Stat(path + suffix); return !errors.Is(err, fs.ErrNotExist) }
+	was, err := os.Stat(path)
+	switch {
+	case err == nil && !there("-wal") && !there("-journal"):
+		s, err := openToRead(path, "immutable=1")
+		if err != nil {
+			return nil, err
+		}
+		s.frozen = &frozen{path, was}
+		return s, nil
+	case there("-shm"):
+		return openToRead(path, "readonly_shm=1")
+	}
+	return OpenToRead(path)
+}
+
+// Overtaken tells whether another process has begun to use the database.
+func (s *Store) Overtaken() bool {
+	if s.frozen == nil {
+		return false
+	}
+	_, err := os.Stat(s.frozen.path + "-wal")
+	now, changed := os.Stat(s.frozen.path)
+	return !errors.Is(err, fs.ErrNotExist) || changed != nil || now.Size() != s.frozen.was.Size() || !now.ModTime().Equal(s.frozen.was.ModTime())
+}
+
+// walFormat returns whether the header of the file says that the database has a log. A
+// connection to a frozen database does not tell.
+func (f *frozen) walFormat() (wal bool, err error) {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	var versions [2]byte // of the format, for writers and for readers
+	if _, err := file.ReadAt(versions[:], 18); err != nil {
+		return false, err
+	}
+	return versions == [2]byte{2, 2}, nil
 }
 
 // Schema returns the newest migration that has run, and the newest that is known.
@@ -54,6 +109,15 @@ func (s *Store) Doubts(ctx context.Context) (list []string, err error) {
 			if err != nil {
 				return err
 			}
+			if want.pragma == "journal_mode" && s.frozen != nil {
+				wal, err := s.frozen.walFormat()
+				if err != nil {
+					return err
+				}
+				if wal {
+					is = want.value
+				}
+			}
 			if is != want.value {
 				list = append(list, fmt.Sprintf("%s is %s, not %s", want.pragma, is, want.value))
 			}
@@ -64,35 +128,24 @@ func (s *Store) Doubts(ctx context.Context) (list []string, err error) {
 }
 
 const (
-	// Among so many events, the next change is looked for.
-	unindexedEvents  = `SELECT at FROM events WHERE workspace_id = ?1 AND seq > ?2 AND seq <= ?2 + 100000 AND kind IN (SELECT value FROM json_each(?3)) ORDER BY seq LIMIT 1`
-	unindexedContact = `SELECT updated_at FROM contacts WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT 1`
+	// Among 10,000 events of a workspace, a change is looked for.
+	unindexedQuery = `SELECT w.id FROM workspaces w LEFT JOIN search_places p ON p.workspace_id = w.id WHERE NOT w.deleted AND (
+		EXISTS (SELECT 1 FROM contacts WHERE workspace_id = w.id AND id > coalesce(p.built, x'') AND updated_at < ?2
+			AND (p.rules IS NULL OR p.rules < ?3 OR p.built IS NOT NULL))
+		OR EXISTS (SELECT 1 FROM events WHERE workspace_id = w.id AND seq > coalesce(p.seq, 0) AND seq <= coalesce(p.seq, 0) + 10000
+			AND kind IN (SELECT value FROM json_each(?1)) AND at < ?2)) LIMIT +?4`
 	strayClaimsQuery = `SELECT count(*) FROM claims c WHERE workspace_id = ?1 AND NOT EXISTS (SELECT 1 FROM contacts WHERE workspace_id = ?1 AND id = c.contact_id)`
 	claimedQuery     = `SELECT contact_id FROM claims WHERE workspace_id = ? AND kind = ? AND value = ?`
 	contentsQuery    = `SELECT sha256, size FROM media_contents WHERE workspace_id = ? AND sha256 > ? ORDER BY sha256 LIMIT +?`
 )
 
-// Unindexed returns the time of the oldest change that the search does not know.
-func (s *Store) Unindexed(ctx context.Context, ws desk.ID, types []desk.EventType) (at desk.Time, err error) {
-	names, err := json.Marshal(types)
-	if err != nil {
-		return 0, err
-	}
+// Unindexed returns workspaces with old changes that the search does not know.
+func (s *Store) Unindexed(ctx context.Context, types []desk.EventType, before desk.Time, limit int) (list []desk.ID, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
-		place, err := searchPlace(c, ws)
-		if err != nil {
-			return err
-		}
-		if place.Building || place.Rules < desk.SearchRules {
-			at, err = one("contact to index", c.stmt(unindexedContact).id(ws).id(place.Built), (*stmt).readTime)
-			if err != nil || at != 0 {
-				return err
-			}
-		}
-		at, err = one("change to index", c.stmt(unindexedEvents).id(ws).int(place.Event.Seq).text(string(names)), (*stmt).readTime)
+		list, err = all("changes to index", c.stmt(unindexedQuery).json(types).time(before).int(desk.SearchRules).int(int64(limit)), (*stmt).readID)
 		return err
 	})
-	return at, err
+	return list, err
 }
 
 // damages is how many faults of the file are listed at most.

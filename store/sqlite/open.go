@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"runtime"
@@ -60,6 +61,7 @@ type Store struct {
 	enabled atomic.Pointer[enabledWebhooks]
 	touched atomic.Int64 // approximate number of pages that readers touched since the caches were last emptied
 
+	frozen  *frozen // nil: SQLite shares the file with other processes
 	turn    *flock.Flock
 	gave    time.Time   // when this process last ended its turn
 	serving atomic.Bool // this process writes steadily: it lets others write in between
@@ -72,6 +74,13 @@ type Store struct {
 
 	checkpoints chan struct{} // has an element when the log has grown
 	frames      int           // approximate number of pages that the log has grown since; only for the queue's leader
+}
+
+// A frozen database is read as a file that does not change: SQLite takes no locks and makes no
+// files beside it.
+type frozen struct {
+	path string
+	was  fs.FileInfo
 }
 
 // Open opens the database, and makes or migrates it if needed. It fails if a newer

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"parley/desk"
 	"parley/store"
@@ -404,29 +405,38 @@ func eventsStay(t *testing.T, s store.Store) {
 	dropped("both have read", 1)
 }
 
-// unindexed: the oldest change that the search does not know.
+// unindexed: the workspaces with old changes that the search does not know.
 func unindexed(t *testing.T, of store.Store) {
 	s := of.(store.Examined)
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
-	oldest := func(ws desk.ID) desk.Time {
-		at, err := s.Unindexed(t.Context(), ws, []desk.EventType{desk.ContactCreated, desk.ContactUpdated})
+	put(t, s, other, called("Eve", 1))
+	types, far := []desk.EventType{desk.ContactCreated, desk.ContactUpdated}, desk.TimeOf(time.Now().Add(time.Hour))
+	behind := func(before desk.Time) bool {
+		t.Helper()
+		list, err := s.Unindexed(t.Context(), types, before, 1000)
 		must(t, err)
-		return at
+		return slices.Contains(list, ws)
 	}
-	equal(t, "without contacts", oldest(ws), desk.Time(0))
+	check := func(what string, before desk.Time, want bool) {
+		t.Helper()
+		equal(t, what, behind(before), want)
+	}
+	check("without contacts", far, false)
 	ada, bob := put(t, s, ws, called("Ada", 1)), put(t, s, ws, called("Bob", 2))
-	if at := oldest(ws); at != ada.UpdatedAt && at != bob.UpdatedAt {
-		t.Errorf("the next contact was changed at %v", at)
+	check("contacts that are not indexed", far, true)
+	check("contacts that were changed since", min(ada.UpdatedAt, bob.UpdatedAt), false)
+	if list, err := s.Unindexed(t.Context(), types, far, 1); len(list) != 1 || err != nil {
+		t.Errorf("at most one workspace: %v, %v", list, err)
 	}
 	index(t, s, ws, ada, bob)
 	place := placeOf(t, s, ws)
-	place.Building, place.Event.Seq = false, 0
-	if _, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), place, nil, nil); err != nil {
-		t.Fatal(err)
+	place.Building, place.Event = false, feed(t, s, ws, store.EventQuery{From: store.FromNewest}).Next
+	if done, err := s.IndexContacts(t.Context(), ws, placeOf(t, s, ws), place, nil, nil); !done || err != nil {
+		t.Fatal(done, err)
 	}
-	if at := oldest(ws); at == 0 {
-		t.Error("a change that the search does not know is not found")
-	}
-	equal(t, "another workspace", oldest(other), desk.Time(0))
+	check("all are indexed", far, false)
+	cyd := put(t, s, ws, called("Cyd", 3))
+	check("a later change", far, true)
+	check("a later change, not yet old", cyd.UpdatedAt, false)
 }
