@@ -38,9 +38,10 @@ func (s *server) marked(kinds []string, people int) map[string][]string {
 func TestErased(t *testing.T) {
 	t.Parallel()
 	s := newDesk(t)
-	kinds := []string{"name", "note", "crm", "attribute", "text", "remark", "file", "answer", "lost", "callback", "response"}
+	kinds := []string{"name", "note", "crm", "attribute", "text", "remark", "file", "answer", "lost", "callback", "response", "row"}
 	const people = 4
 	s.want(201, "POST /v1/attributes", `{"key":"about","type":"text"}`)
+	broadcast, _ := desk.ParseID(idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`)))
 	var ids []string
 	for n := range people {
 		mark := func(kind string) string { return fmt.Sprintf("mark-%s-%d-", kind, n) }
@@ -67,6 +68,10 @@ func TestErased(t *testing.T) {
 			if err := tx.PutMessage(&m); err != nil {
 				return err
 			}
+			row := &desk.BroadcastRow{ID: s.newID(), Broadcast: broadcast, Contact: contactID, Number: lost[1:], To: lost[1:], Status: desk.RowSent, At: 1, Data: desk.RowData{Values: []desk.NamedValue{{Address: "1", Value: mark("row")}}}}
+			if err := tx.PutRows(broadcast, []store.RowChange{{Row: row}}); err != nil {
+				return err
+			}
 			item := desk.InboundItem{Channel: s.channel, ID: s.newID(), Due: 10, ReceivedAt: 10, Body: []byte(mark("callback"))}
 			if err := tx.PutCallback(item); err != nil {
 				return err
@@ -88,7 +93,7 @@ func TestErased(t *testing.T) {
 	}
 	for n, id := range ids {
 		export := string(s.want(200, "GET /v1/contacts/"+id+"/export", ""))
-		held := map[string]bool{"callback": true, "lost": true} // of these, only the size and the record are told
+		held := map[string]bool{"callback": true, "lost": true, "row": true} // of these, only the size and the record are told
 		for _, kind := range kinds {
 			if mark := fmt.Sprintf("mark-%s-%d-", kind, n); !held[kind] && !strings.Contains(export, mark) {
 				t.Errorf("%s is in %v, and not in the export", mark, stored[mark])
@@ -99,8 +104,8 @@ func TestErased(t *testing.T) {
 				t.Errorf("the export of %d has %s", n, mark)
 			}
 		}
-		if !strings.Contains(export, `"callbacks":[{"received_at"`) || !strings.Contains(export, `"phase":"in_doubt"`) {
-			t.Errorf("no callback or no attempt: %s", export)
+		if !strings.Contains(export, `"callbacks":[{"received_at"`) || !strings.Contains(export, `"phase":"in_doubt"`) || !strings.Contains(export, `"broadcasts":[{"id"`) {
+			t.Errorf("no callback, no attempt or no row: %s", export)
 		}
 	}
 	for _, id := range ids {

@@ -122,17 +122,30 @@ func (e *exporter) members() []member {
 			})
 		}},
 		{"attempts", func() error {
-			list, err := e.app.Exports.Attempts(e.ctx, e.p, e.contact)
-			if err != nil {
-				return err
-			}
 			return e.array(func(add func(func([]byte) []byte) error) error {
-				for _, at := range list {
-					if err := add(func(b []byte) []byte { return appendSendAttempt(b, at, settings) }); err != nil {
-						return err
+				return e.app.Exports.Attempts(e.ctx, e.p, e.contact, func(list []*desk.Attempt) error {
+					for _, at := range list {
+						if err := add(func(b []byte) []byte { return appendSendAttempt(b, at, settings) }); err != nil {
+							return err
+						}
 					}
-				}
-				return nil
+					return nil
+				})
+			})
+		}},
+		{"broadcasts", func() error {
+			return e.array(func(add func(func([]byte) []byte) error) error {
+				return e.app.Exports.Rows(e.ctx, e.p, e.contact, func(list []*desk.BroadcastRow) error {
+					for _, r := range list {
+						if err := add(func(b []byte) []byte {
+							b = appendRow(b, *r)
+							return append(appendID(append(b[:len(b)-1], `,"broadcast_id":`...), r.Broadcast), '}')
+						}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
 			})
 		}},
 		{"history", func() error {

@@ -43,6 +43,8 @@ func TestExport(t *testing.T) {
 		}
 		return tx.PutCallbackPeople(n, []string{"12022240003"})
 	})
+	broadcast := idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`))
+	s.want(200, "POST /v1/broadcasts/"+broadcast+"/rows", `{"rows":[{"to":{"phone":"+12022240003"}},{"to":{"phone":"+12022240009"}},{"to":{"contact_id":"`+id+`"}}]}`)
 	s.indexed()
 	body := s.want(200, "GET /v1/contacts/"+id+"/export", "")
 	var all struct{ Data map[string]json.RawMessage }
@@ -63,6 +65,12 @@ func TestExport(t *testing.T) {
 	same("identities", "GET /v1/contacts/"+id+"/identities")
 	same("history", "GET /v1/contacts/"+id+"/history")
 	same("attempts", "GET /v1/attempts?phase=in_doubt")
+	own := `,"broadcast_id":"` + broadcast + `"`
+	if rows := all.Data["broadcasts"]; !bytes.Contains(rows, []byte(own)) {
+		t.Errorf("broadcasts are %s", rows)
+	}
+	all.Data["broadcasts"] = bytes.ReplaceAll(all.Data["broadcasts"], []byte(own), nil)
+	same("broadcasts", "GET /v1/broadcasts/"+broadcast+"/rows?contact_id="+id)
 	var talks []map[string]json.RawMessage
 	if err := json.Unmarshal(all.Data["conversations"], &talks); err != nil || len(talks) != 1 {
 		t.Fatalf("%d conversations, %v", len(talks), err)

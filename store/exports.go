@@ -27,9 +27,13 @@ type Exports interface {
 	// Erasures returns deleted contacts whose ids are greater than after, in order.
 	Erasures(ctx context.Context, ws, after desk.ID, limit int) (list []desk.Erasure, more bool, err error)
 
-	// AttemptsOf returns the unsettled attempts to a contact or to its numbers, in no order.
-	// They come without stored answers and profiles.
-	AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string) ([]*desk.Attempt, error)
+	// AttemptsOf returns unsettled attempts to a contact or to its numbers whose ids are greater
+	// than after, in order. They come without stored answers and profiles.
+	AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string, after desk.ID, limit int) (list []*desk.Attempt, more bool, err error)
+
+	// RowsOf returns rows of broadcasts: those of a contact, and those that name only one of its
+	// numbers. They come after a place, by broadcast and id.
+	RowsOf(ctx context.Context, ws, contact desk.ID, numbers []string, after RowRef, limit int) (list []*desk.BroadcastRow, more bool, err error)
 
 	// ResponsesOf returns responses of endpoints to events of a contact, by delivery and time.
 	ResponsesOf(ctx context.Context, ws, contact desk.ID, after desk.EventResponse, limit int) ([]desk.EventResponse, error)

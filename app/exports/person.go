@@ -77,13 +77,22 @@ func (a *Service) OptOutsOf(ctx context.Context, p desk.Principal, c *desk.Conta
 	return rows, err
 }
 
-// Attempts returns the unsettled attempts to a contact.
-func (a *Service) Attempts(ctx context.Context, p desk.Principal, c *desk.Contact) ([]*desk.Attempt, error) {
-	return a.Store.AttemptsOf(ctx, p.Workspace(), c.ID, c.Numbers())
+// Attempts calls do for pages of the unsettled attempts to a contact.
+func (a *Service) Attempts(ctx context.Context, p desk.Principal, c *desk.Contact, do func([]*desk.Attempt) error) error {
+	return each(ctx, func(after desk.ID) ([]*desk.Attempt, bool, error) {
+		return a.Store.AttemptsOf(ctx, p.Workspace(), c.ID, c.Numbers(), after, some)
+	}, func(at *desk.Attempt) desk.ID { return at.ID }, do)
 }
 
-// few is how many short records of a contact a page has.
-const few = 500
+// Rows calls do for pages of the rows of broadcasts that name a contact or only its number.
+func (a *Service) Rows(ctx context.Context, p desk.Principal, c *desk.Contact, do func([]*desk.BroadcastRow) error) error {
+	return each(ctx, func(after desk.RowRef) ([]*desk.BroadcastRow, bool, error) {
+		return a.Store.RowsOf(ctx, p.Workspace(), c.ID, c.Numbers(), after, few)
+	}, func(r *desk.BroadcastRow) desk.RowRef { return desk.RowRef{Broadcast: r.Broadcast, Row: r.ID} }, do)
+}
+
+// few is how many short records of a contact a page has, and some how many that may be longer.
+const few, some = 500, 50
 
 // Responses calls do for pages of the responses of endpoints to events of a contact.
 func (a *Service) Responses(ctx context.Context, p desk.Principal, c *desk.Contact, do func([]desk.EventResponse) error) error {

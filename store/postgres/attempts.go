@@ -46,16 +46,17 @@ const (
 	// All attempts that are being sent are looked at (see migration 27). Attempts in doubt
 	// are looked up by their indexes (see wantedContacts). All are locked in the order of
 	// ids.
-	attemptsToQuery = `SELECT ` + attemptColumns + ` FROM (
-		SELECT d.id FROM (SELECT * FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'dispatching' OFFSET 0) d
+	attemptsToQuery = `SELECT ` + attemptColumns + ` FROM (` + attemptIDsTo + ` ORDER BY 1) w` + unsettledByID
+	attemptIDsTo    = `SELECT d.id FROM (SELECT * FROM attempts a WHERE ` + unsettled + ` AND a.phase = 'dispatching' OFFSET 0) d
 			WHERE d.workspace_id = $1 AND (d.contact_id = ANY($2::uuid[]) OR d.number <> '' AND d.number = ANY($3::text[]))
 		UNION SELECT l.id FROM unnest($2::uuid[]) u (contact) CROSS JOIN LATERAL
 			(SELECT a.id FROM attempts a WHERE a.phase = 'in_doubt' AND a.workspace_id = $1 AND a.contact_id = u.contact OFFSET 0) l
 		UNION SELECT l.id FROM unnest($3::text[]) u (number) CROSS JOIN LATERAL
-			(SELECT a.id FROM attempts a WHERE a.phase = 'in_doubt' AND a.workspace_id = $1 AND a.number = u.number AND a.number <> '' OFFSET 0) l
-		ORDER BY 1) w CROSS JOIN LATERAL (SELECT * FROM attempts WHERE workspace_id = $1 AND id = w.id OFFSET 0) a
+			(SELECT a.id FROM attempts a WHERE a.phase = 'in_doubt' AND a.workspace_id = $1 AND a.number = u.number AND a.number <> '' OFFSET 0) l`
+	unsettledByID = ` CROSS JOIN LATERAL (SELECT * FROM attempts WHERE workspace_id = $1 AND id = w.id OFFSET 0) a
 	WHERE ` + unsettled + ``
-	unsentToQuery = `SELECT l.id FROM unnest($2::uuid[]) u (contact) CROSS JOIN LATERAL
+	attemptsOfQuery = `SELECT ` + attemptColumns + ` FROM (SELECT t.id FROM (` + attemptIDsTo + `) t WHERE t.id > $4 ORDER BY 1 LIMIT $5) w` + unsettledByID + ` ORDER BY a.id`
+	unsentToQuery   = `SELECT l.id FROM unnest($2::uuid[]) u (contact) CROSS JOIN LATERAL
 		(SELECT a.id FROM attempts a WHERE a.phase IN ('refused', 'released') AND NOT a.erased AND a.workspace_id = $1 AND a.contact_id = u.contact OFFSET 0) l LIMIT $3`
 	eraseSettledQuery = `UPDATE attempts SET erased = true, external_id = $3, plan = $4, notes = $5 WHERE workspace_id = $1 AND id = $2`
 	lapsedQuery       = `SELECT a.workspace_id, a.id FROM attempts a
@@ -242,10 +243,19 @@ func eraseSettled(p *pipe, ws desk.ID, ids pgtype.FlatArray[uuid]) error {
 // settledPage is how many settled attempts are erased in one step.
 const settledPage = 100
 
-// attemptsTo returns attemptsToQuery, or its form for a cluster. On a single server, the
-// query makes the planner choose the index of all unsettled attempts.
+// attemptsTo returns attemptsToQuery, or its form for a cluster; attemptsOf does the same for
+// attemptsOfQuery. On a single server, the queries make the planner choose the index of all
+// unsettled attempts.
 func attemptsTo(p *pipe) string {
-	return form(p.citus, attemptsToQuery, strings.Replace(attemptsToQuery, `SELECT * FROM attempts a WHERE `, `SELECT * FROM attempts a WHERE a.workspace_id = $1 AND `, 1))
+	return form(p.citus, attemptsToQuery, inOneWorkspace(attemptsToQuery))
+}
+
+func attemptsOf(p *pipe) string {
+	return form(p.citus, attemptsOfQuery, inOneWorkspace(attemptsOfQuery))
+}
+
+func inOneWorkspace(query string) string {
+	return strings.Replace(query, `SELECT * FROM attempts a WHERE `, `SELECT * FROM attempts a WHERE a.workspace_id = $1 AND `, 1)
 }
 
 // eraseAttempts removes the data of deleted contacts from attempts that are not settled,

@@ -10,6 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+const rowsOfContactQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND (broadcast_id, id) > ($4, $5) AND contact_id = $2
+	UNION ALL SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND (broadcast_id, id) > ($4, $5) AND contact_id IS NULL
+		AND number <> '' AND number = ANY ($3::text[]) ORDER BY broadcast_id, id LIMIT $6`
+
 const (
 	contactsAfterLimit      = `SELECT *, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes FROM contacts WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 	conversationsAfterQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
@@ -103,19 +107,40 @@ func (s *Store) CountOptOuts(ctx context.Context, ws desk.ID) (n int, err error)
 	return n, err
 }
 
-// AttemptsOf returns the unsettled attempts to a contact.
-func (s *Store) AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string) (list []*desk.Attempt, err error) {
-	if numbers == nil {
-		numbers = []string{}
-	}
+// AttemptsOf returns a page of the unsettled attempts to a contact.
+func (s *Store) AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string, after desk.ID, limit int) (list []*desk.Attempt, more bool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "attempts to the contact", readAttempt, attemptsTo(p), uuid(ws), uuids([]desk.ID{contact}), numbers)
+		page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
+		p.each(func(row pgx.Row) error {
+			a, err := readAttempt(row)
+			if err == nil {
+				page.Add(a)
+			}
+			return err
+		}, attemptsOf(p), uuid(ws), uuids([]desk.ID{contact}), append([]string{}, numbers...), uuid(after), limit+1)
+		err := p.send("attempts to a contact")
+		list, more = page.List, page.Next != nil
 		return err
 	})
-	for _, a := range list {
-		stored.Listed(a)
-	}
-	return list, err
+	return list, more, err
+}
+
+// RowsOf returns a page of the rows of broadcasts that name a contact.
+func (s *Store) RowsOf(ctx context.Context, ws, contact desk.ID, numbers []string, after store.RowRef, limit int) (list []*desk.BroadcastRow, more bool, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		page := stored.RowPage{Size: desk.NewPageSize(limit)}
+		p.each(func(row pgx.Row) error {
+			r, err := readRow(row)
+			if err == nil {
+				page.Add(r)
+			}
+			return err
+		}, rowsOfContactQuery, uuid(ws), uuid(contact), append([]string{}, numbers...), uuid(after.Broadcast), uuid(after.Row), limit+1)
+		err := p.send("rows of a contact")
+		list, more = page.List, page.Next != nil
+		return err
+	})
+	return list, more, err
 }
 
 // ResponsesOf returns responses of endpoints to events of a contact.

@@ -2,11 +2,24 @@ package sqlite
 
 import (
 	"context"
-	"slices"
+	"errors"
 
 	"parley/desk"
 	"parley/store"
 	"parley/store/internal/stored"
+)
+
+const (
+	attemptIDsOfQuery = `SELECT a.id FROM attempts a INDEXED BY attempts_unsettled
+		WHERE ` + unsettled + ` AND a.phase = 'dispatching' AND a.workspace_id = ?1 AND a.id > ?4 AND (a.contact_id = ?2 OR a.number IN (SELECT value FROM json_each(?3)))
+		UNION SELECT a.id FROM attempts a INDEXED BY attempts_contact WHERE a.phase = 'in_doubt' AND a.workspace_id = ?1 AND a.contact_id = ?2 AND a.id > ?4
+		UNION SELECT a.id FROM json_each(?3) j CROSS JOIN attempts a INDEXED BY attempts_number
+		WHERE a.phase = 'in_doubt' AND a.workspace_id = ?1 AND a.number = j.value AND a.id > ?4 ORDER BY 1 LIMIT +?5`
+	rowsOfContactQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = ?1 AND (broadcast_id, id) IN (
+		SELECT broadcast_id, id FROM broadcast_rows INDEXED BY broadcast_rows_contact WHERE workspace_id = ?1 AND contact_id = ?2 AND (broadcast_id, id) > (?4, ?5)
+		UNION SELECT r.broadcast_id, r.id FROM json_each(?3) j CROSS JOIN broadcast_rows r INDEXED BY broadcast_rows_number
+		WHERE r.workspace_id = ?1 AND r.number = j.value AND r.number <> '' AND r.contact_id IS NULL AND (r.broadcast_id, r.id) > (?4, ?5)
+		ORDER BY 1, 2 LIMIT +?6) ORDER BY broadcast_id, id`
 )
 
 const (
@@ -93,17 +106,36 @@ func (s *Store) CountOptOuts(ctx context.Context, ws desk.ID) (n int, err error)
 	return n, err
 }
 
-// AttemptsOf returns the unsettled attempts to a contact.
-func (s *Store) AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string) (list []*desk.Attempt, err error) {
-	err = s.read(ctx, pointRead, func(c conn) error {
-		list, err = attemptsTo(c, ws, []string{contact.String()}, numbers)
-		return err
+// AttemptsOf returns a page of the unsettled attempts to a contact.
+func (s *Store) AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string, after desk.ID, limit int) (list []*desk.Attempt, more bool, err error) {
+	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
+		return c.snapshot(func() error {
+			page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
+			ids, err := all("attempts to a contact", c.stmt(attemptIDsOfQuery).id(ws).id(contact).json(append([]string{}, numbers...)).id(after).int(int64(limit)+1), (*stmt).readID)
+			for _, id := range ids {
+				a, e := one("attempt", c.stmt(attemptQuery).id(ws).id(id), readAttempt)
+				if err = errors.Join(err, e); err != nil || !page.Add(a) {
+					break
+				}
+			}
+			list, more = page.List, page.Next != nil
+			return err
+		})
 	})
-	named := map[desk.ID]bool{}
-	for _, a := range list {
-		stored.Listed(a)
-	}
-	return slices.DeleteFunc(list, func(a *desk.Attempt) bool { twice := named[a.ID]; named[a.ID] = true; return twice }), err
+	return list, more, err
+}
+
+// RowsOf returns a page of the rows of broadcasts that name a contact.
+func (s *Store) RowsOf(ctx context.Context, ws, contact desk.ID, numbers []string, after store.RowRef, limit int) (list []*desk.BroadcastRow, more bool, err error) {
+	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
+		rows := c.stmt(rowsOfContactQuery).id(ws).id(contact).json(append([]string{}, numbers...)).id(after.Broadcast).id(after.Row).int(int64(limit) + 1)
+		page := stored.RowPage{Size: desk.NewPageSize(limit)}
+		for rows.next() && page.Add(readRow(&rows)) {
+		}
+		list, more = page.List, page.Next != nil
+		return failed("rows of a contact", rows.done())
+	})
+	return list, more, err
 }
 
 // ResponsesOf returns responses of endpoints to events of a contact.

@@ -233,14 +233,44 @@ func exportedOfContact(t *testing.T, s store.Store) {
 	want := map[desk.ID]bool{attempt(desk.InDoubt, ada.ID, "111"): true, attempt(desk.Dispatching, ada.ID, "111"): true, attempt(desk.InDoubt, desk.ID{}, "111"): true}
 	attempt(desk.InDoubt, bob.ID, "222")
 	attempt(desk.Refused, ada.ID, "111")
-	attempts, err := s.AttemptsOf(t.Context(), ws, ada.ID, []string{"111"})
-	must(t, err)
-	got := map[desk.ID]bool{}
-	for _, a := range attempts {
-		got[a.ID] = true
+	for _, n := range []int{1, 2, 10} {
+		attempts := pagesOf(t, n, func(after desk.ID) ([]*desk.Attempt, bool, error) {
+			return s.AttemptsOf(t.Context(), ws, ada.ID, []string{"111"}, after, n)
+		}, func(a *desk.Attempt) desk.ID { return a.ID })
+		got := map[desk.ID]bool{}
+		for _, a := range attempts {
+			got[a.ID] = true
+		}
+		equal(t, "attempts", []any{got, len(attempts)}, []any{want, 3})
 	}
-	equal(t, "attempts", []any{got, len(attempts)}, []any{want, 3})
-	attempts, err = s.AttemptsOf(t.Context(), ws, newID(), nil)
+	attempts, more, err := s.AttemptsOf(t.Context(), ws, newID(), nil, desk.ID{}, 10)
 	must(t, err)
-	equal(t, "attempts to nobody", len(attempts), 0)
+	equal(t, "attempts to nobody", []any{len(attempts), more}, []any{0, false})
+}
+
+// exportedRows: the rows of broadcasts that name a contact, or only one of its numbers.
+func exportedRows(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	ada, bob := newID(), newID()
+	var want []*desk.BroadcastRow
+	for range 2 {
+		b := aBroadcast()
+		putBroadcast(t, s, ws, b)
+		own, numbered, moved, others, blank := aRow(b, "333"), aRow(b, "111"), aRow(b, "222"), aRow(b, "444"), aRow(b, "")
+		own.Contact, moved.Contact, blank.Contact = ada, bob, bob // 222 was Bob's number when he was written to
+		putRow(t, s, ws, b, own, numbered, moved, others, blank)
+		want = append(want, own, numbered)
+	}
+	slices.SortFunc(want, func(a, b *desk.BroadcastRow) int {
+		return cmp.Or(bytes.Compare(a.Broadcast[:], b.Broadcast[:]), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	for _, n := range []int{1, 3, 10} {
+		got := pagesOf(t, n, func(after store.RowRef) ([]*desk.BroadcastRow, bool, error) {
+			return s.RowsOf(t.Context(), ws, ada, []string{"111", "222"}, after, n)
+		}, func(r *desk.BroadcastRow) store.RowRef { return store.RowRef{Broadcast: r.Broadcast, Row: r.ID} })
+		equal(t, "rows", got, want)
+	}
+	list, more, err := s.RowsOf(t.Context(), ws, newID(), nil, store.RowRef{}, 10)
+	must(t, err)
+	equal(t, "rows of nobody", []any{len(list), more}, []any{0, false})
 }
