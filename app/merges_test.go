@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"parley/app/merges"
 	"parley/desk"
+	"parley/provider"
 )
 
 var mergeRounds = flag.Int("merge-rounds", 40, "TestMerge_undone: how many merges are undone")
@@ -65,6 +67,127 @@ func TestMerge(t *testing.T) {
 }
 
 func errOf[T any](_ T, err error) error { return err }
+
+// TestMerge_tried: a dry run of a merge lists the conversations that it would close in the
+// order of the merge. A dry run of the undo tells which ones are gone or stay closed.
+func TestMerge_tried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	into, from := w.put(phoned("905321110001")), w.put(phoned("905321110002"))
+	channels := []desk.ID{w.addChannel(), w.channel, w.addChannel(), w.addChannel()}
+	hears := func(channel desk.ID, number, text string) *desk.Conversation {
+		c, err := w.Receive(t.Context(), w.ws, channel, provider.InboundMessage{ExternalID: text + channel.String(), Number: number, Text: text, At: desk.TimeOf(w.clock.now())})
+		must(t, err)
+		return c
+	}
+	for n, channel := range channels {
+		if n%2 == 0 { // some lose one of this contact, others one of the other
+			hears(channel, into.Phone, "into")
+			w.clock.advance(time.Second)
+			hears(channel, from.Phone, "from")
+		} else {
+			hears(channel, from.Phone, "from")
+			w.clock.advance(time.Second)
+			hears(channel, into.Phone, "into")
+		}
+	}
+	dry, err := w.Merges.Try(t.Context(), w.caller(), merges.Request{Into: into.ID, From: from.ID})
+	must(t, err)
+	m := w.merge(into, from)
+	if len(m.Moved.Closed) != len(channels) || !slices.Equal(dry.Moved.Closed, m.Moved.Closed) {
+		t.Errorf("a dry run says that %v are closed, and a merge closes %v", dry.Moved.Closed, m.Moved.Closed)
+	}
+	undo := func() []desk.NotRestored {
+		t.Helper()
+		tried, err := w.Merges.TryUndo(t.Context(), w.caller(), m.ID)
+		must(t, err)
+		return tried.NotRestored
+	}
+	if missing := undo(); len(missing) != 0 {
+		t.Errorf("nothing has changed: %v", missing)
+	}
+	// One of those that were moved was closed by the merge, and becomes old.
+	w.clock.advance(2 * time.Hour)
+	must(t, w.ForgetMessages(t.Context(), time.Hour))
+	tried := undo()
+	undone, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+	must(t, err)
+	want := []desk.NotRestored{{Field: "conversations", Reason: desk.RestoreGone}, {Field: "conversations", Reason: desk.RestoreChanged}}
+	if !slices.Equal(undone.NotRestored, want) || !slices.Equal(tried, want) {
+		t.Errorf("not restored: %v, a dry run says %v", undone.NotRestored, tried)
+	}
+}
+
+// TestMerge_tried_reopened: a dry run of an undo knows which conversation is reopened: none if
+// its contact would have two that are open on a channel.
+func TestMerge_tried_reopened(t *testing.T) {
+	t.Parallel()
+	for _, again := range []string{"", "905321110001", "905321110002"} {
+		w := newWorld(t)
+		into, from := w.put(phoned("905321110001")), w.put(phoned("905321110002"))
+		lost := w.writes(from.Phone, "from")
+		w.clock.advance(time.Second)
+		stays := w.hears(provider.InboundMessage{ExternalID: "into", Number: into.Phone, Text: "into", At: desk.TimeOf(w.clock.now())})
+		m := w.merge(into, from)
+		if again != "" { // the open one is closed, and the person writes anew
+			_, err := w.SetStatus(t.Context(), w.caller(), stays.ID, desk.StatusClosed, nil)
+			must(t, err)
+			if again == from.Phone { // into the one that the merge has closed
+				_, err = w.SetStatus(t.Context(), w.caller(), lost.ID, desk.StatusOpen, nil)
+				must(t, err)
+			}
+			w.writes(again, "again")
+		}
+		tried, err := w.Merges.TryUndo(t.Context(), w.caller(), m.ID)
+		must(t, err)
+		undone, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+		must(t, err)
+		if !slices.Equal(tried.NotRestored, undone.NotRestored) || (len(undone.NotRestored) > 0) != (again == from.Phone) {
+			t.Errorf("after %q: a dry run says %v, and it becomes %v", again, tried.NotRestored, undone.NotRestored)
+		}
+	}
+}
+
+// TestMerge_version: a form that was opened before a merge and its undo does not change the
+// contact that returned.
+func TestMerge_version(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	into, seen := w.put(mailed("a@example.com")), w.put(mailed("b@example.com"))
+	w.put(mailed("b@example.com"), named("Bob")) // somebody else has saved
+	m := w.merge(into, w.contact(seen.ID))
+	_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+	must(t, err)
+	now := w.contact(seen.ID)
+	if now.Version <= seen.Version+1 {
+		t.Errorf("the contact returned with the version %d, and had %d before", now.Version, seen.Version+1)
+	}
+	name := func(version int64) error {
+		return errOf(w.Write(t.Context(), w.caller(), &desk.Op{Kind: desk.OpPatch, ByID: true, Target: seen.ID, Version: version, Write: desk.ContactWrite{Name: text("Old")}}))
+	}
+	for old := int64(1); old < now.Version; old++ {
+		refused(t, name(old), desk.Changed)
+	}
+	must(t, name(now.Version))
+}
+
+// TestLost_with_a_merged_person: it is unknown whether a hold is stored, and its contact is
+// merged meanwhile. The attempt becomes the surviving contact's, and keeps its data.
+func TestLost_with_a_merged_person(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	into, from := w.put(mailed("a@example.com")), w.put(phoned(number))
+	w.store.in(1, begin, func() error { w.merge(into, from); return lost() })
+	refused(t, w.send("k").err, desk.Unavailable)
+	list := w.attempts()
+	if len(list) != 1 || list[0].Phase != desk.Refused || list[0].Erased || list[0].OptIn() == nil || list[0].Plan.Contact != into.ID {
+		t.Errorf("attempts: %+v", list)
+	}
+	w.deleteContact(into.ID) // and goes with it
+	if list := w.attempts(); len(list) != 1 || !list[0].Erased || list[0].OptIn() != nil {
+		t.Errorf("attempts: %+v", list)
+	}
+}
 
 // TestMerge_refuses: a merge that is refused stores nothing.
 func TestMerge_refuses(t *testing.T) {

@@ -466,12 +466,14 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 		if stored != nil {
 			at = *stored // its person may have been erased meanwhile
 		} else if at.Plan.Known {
-			contact, err := tx.Contact(at.Plan.Contact)
+			contact, err := recipientNow(tx, &at.Plan)
 			if err != nil {
 				return err
 			}
 			if contact == nil {
 				at.Erase()
+			} else {
+				at.Plan.Contact = contact.ID // it may have been merged meanwhile
 			}
 		}
 		at.Refusal = provider.NotSent()

@@ -19,7 +19,7 @@ type Contact struct {
 	Further    []Identity // identities besides the three fields; sorted by kind, then value
 	CreatedAt  Time
 	UpdatedAt  Time
-	Version    int64 // counts the stored changes; stores use it to detect lost updates
+	Version    int64 // 0: it is new, and gets the version 1; counts the stored changes; stores use it to detect lost updates
 	Apart      Apart
 	Brief      bool // the contact has further identities that were not read (Book.ToRead)
 }

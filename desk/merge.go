@@ -164,7 +164,7 @@ func ownerText(m *Member) string {
 func (c *Contact) person() Person {
 	return Person{
 		ExternalID: c.ExternalID, Name: c.Name, Email: c.Email, Phone: c.Phone, Note: c.Note,
-		Attributes: c.Attributes.JSON(), Owner: ownerID(c.Owner), Further: c.Further, CreatedAt: c.CreatedAt,
+		Attributes: c.Attributes.JSON(), Owner: ownerID(c.Owner), Further: c.Further, CreatedAt: c.CreatedAt, Version: c.Version,
 	}
 }
 

@@ -92,6 +92,7 @@ type Person struct {
 	Owner                                ID
 	Further                              []Identity
 	CreatedAt                            Time
+	Version                              int64
 }
 
 // A MergedWindow is the windows of two contacts on a channel, and what a merge made of them.

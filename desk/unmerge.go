@@ -30,12 +30,14 @@ func (b *Book) unmerge(op *Op, actor Actor, now Time) (Outcome, error) {
 	return Outcome{Status: StatusUpdated, ID: into.ID, Contact: b.Contact(into.ID), Merge: &undone}, nil
 }
 
-// person returns the contact as it was when it was merged.
+// person returns the contact as it was when it was merged, with a version that it has never
+// had: a form that somebody opened before the merge must not match it.
 func (b *Book) person(m *Merge) Contact {
 	p := &m.Undo.From
 	return Contact{
 		ID: m.From, ExternalID: p.ExternalID, Name: p.Name, Email: p.Email, Phone: p.Phone, Note: p.Note,
 		Attributes: StoredAttributes(p.Attributes), Owner: b.settings.Member(p.Owner), Further: slices.Clone(p.Further),
+		Version: p.Version + 1,
 	}
 }
 

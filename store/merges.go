@@ -26,6 +26,9 @@ type Merges interface {
 	// CountParts returns how many conversations and files a contact has, each up to most.
 	CountParts(ctx context.Context, ws, contact desk.ID, most int) (conversations, files int, err error)
 
+	// CountConversationsOf returns how many of the conversations are a contact's.
+	CountConversationsOf(ctx context.Context, ws, contact desk.ID, conversations []desk.ID) (int, error)
+
 	// ForgetMerges takes the values of contacts from up to limit merges that were made before
 	// a moment, and deletes those that were undone before it. It returns their number.
 	ForgetMerges(ctx context.Context, ws desk.ID, before desk.Time, limit int) (int, error)

@@ -2,6 +2,7 @@ package merges
 
 import (
 	"context"
+	"slices"
 
 	"parley/desk"
 	"parley/store"
@@ -241,15 +242,19 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, r Request) (*desk.M
 	}
 	m := *outcome.Merge
 	m.At, m.Undo, m.Moved.Conversations = 0, nil, conversations
+	var open []*desk.Conversation
 	for _, channel := range p.Settings.Channels() {
 		one, err := a.open(ctx, ws, channel.ID, r.From)
-		if err != nil || one == nil {
-			if err != nil {
-				return nil, err
-			}
-			continue
+		if err != nil {
+			return nil, err
 		}
-		other, err := a.open(ctx, ws, channel.ID, r.Into)
+		if one != nil {
+			open = append(open, one)
+		}
+	}
+	slices.SortFunc(open, func(one, other *desk.Conversation) int { return one.ID.Compare(other.ID) }) // as a merge goes through them
+	for _, one := range open {
+		other, err := a.open(ctx, ws, one.ChannelID, r.Into)
 		if err != nil {
 			return nil, err
 		}

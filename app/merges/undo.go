@@ -226,5 +226,36 @@ func (a *Service) TryUndo(ctx context.Context, p desk.Principal, id desk.ID) (*d
 	if err != nil {
 		return nil, err
 	}
-	return a.shown(outcome.Merge), nil
+	tried := outcome.Merge
+	there, err := a.Store.CountConversationsOf(ctx, ws, m.Into, m.Undo.Conversations)
+	if err != nil {
+		return nil, err
+	}
+	if there < len(m.Undo.Conversations) {
+		tried.NotRestored = append(tried.NotRestored, desk.NotRestored{Field: "conversations", Reason: desk.RestoreGone})
+	}
+	for _, id := range m.Moved.Closed {
+		reopens, err := a.wouldReopen(ctx, ws, m, id)
+		if err != nil {
+			return nil, err
+		}
+		if !reopens {
+			tried.NotRestored = addOnce(tried.NotRestored, desk.NotRestored{Field: "conversations", Reason: desk.RestoreChanged})
+		}
+	}
+	return a.shown(tried), nil
+}
+
+// wouldReopen tells whether an undo would open a conversation that the merge has closed.
+func (a *Service) wouldReopen(ctx context.Context, ws desk.ID, m *desk.Merge, id desk.ID) (bool, error) {
+	c, err := a.Store.Conversation(ctx, ws, id)
+	if err != nil || c == nil || c.Status != desk.StatusClosed {
+		return false, err
+	}
+	open, err := a.open(ctx, ws, c.ChannelID, m.Into)
+	if err != nil || open == nil {
+		return err == nil, err
+	}
+	returns := func(id desk.ID) bool { return slices.Contains(m.Undo.Conversations, id) }
+	return returns(open.ID) != returns(id), nil // they will be of different contacts
 }

@@ -487,7 +487,7 @@ func flushBook(t *tx, book *desk.Book) error {
 				deleted, erased = append(deleted, e.Stored), append(erased, uuid(e.Stored.ID))
 			}
 		case e.Stored == nil:
-			inserted.add(e.Now, 1)
+			inserted.add(e.Now, max(e.Now.Version, 1))
 		default:
 			updated.add(e.Now, e.Stored.Version)
 		}

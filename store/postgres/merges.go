@@ -151,6 +151,16 @@ func (s *Store) CountParts(ctx context.Context, ws, contact desk.ID, most int) (
 	return conversations, files, err
 }
 
+// CountConversationsOf counts those of the conversations that are a contact's.
+func (s *Store) CountConversationsOf(ctx context.Context, ws, contact desk.ID, conversations []desk.ID) (n int, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		n, err = one(p, "count conversations", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
+			`SELECT count(id) FROM conversations WHERE workspace_id = $1 AND contact_id = $2 AND id = ANY ($3::uuid[])`, uuid(ws), uuid(contact), uuids(conversations))
+		return err
+	})
+	return n, err
+}
+
 // ForgetMerges takes the values of contacts from old merges.
 func (s *Store) ForgetMerges(ctx context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
 	for _, query := range []string{forgetUndoQuery, forgetUndoneQuery} {

@@ -414,14 +414,18 @@ func flushEntry(c conn, ws desk.ID, e *desk.Entry) error {
 			further = ?, owner_id = ?, created_at = ?, updated_at = ?, version = version + 1 WHERE workspace_id = ? AND id = ?`
 	if e.Stored == nil {
 		query = `INSERT INTO contacts (external_id, name, email, phone, note, attributes, further,
-			owner_id, created_at, updated_at, version, workspace_id, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)`
+			owner_id, created_at, updated_at, workspace_id, id, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	}
 	var owner desk.ID
 	if now.Owner != nil {
 		owner = now.Owner.ID
 	}
-	return c.stmt(query).text(now.ExternalID).text(now.Name).text(now.Email).text(now.Phone).text(now.Note).
-		text(attributes).text(further).idOrNull(owner).time(now.CreatedAt).time(now.UpdatedAt).id(ws).id(now.ID).run()
+	s := c.stmt(query).text(now.ExternalID).text(now.Name).text(now.Email).text(now.Phone).text(now.Note).
+		text(attributes).text(further).idOrNull(owner).time(now.CreatedAt).time(now.UpdatedAt).id(ws).id(now.ID)
+	if e.Stored == nil {
+		s = s.int(max(now.Version, 1))
+	}
+	return s.run()
 }
 
 // dropContact deletes a contact's row with what is kept beside it. The data that other tables

@@ -68,6 +68,8 @@ const forgetLaterQuery = `UPDATE merges SET changes = '' WHERE workspace_id = ?1
 	SELECT id FROM merges INDEXED BY merges_into WHERE workspace_id = ?1 AND into_id = ?2
 	UNION ALL SELECT id FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id = ?2) AND undone_at > 0 AND at >= ?3 AND id <> ?4`
 
+const countOwnQuery = `SELECT count(*) FROM conversations` + byContact + ` WHERE workspace_id = ?1 AND contact_id = ?2 AND id IN (SELECT unhex(value) FROM json_each(?3))`
+
 const moveConversationsQuery = `UPDATE conversations` + byContact + ` SET contact_id = ?3 WHERE workspace_id = ?1 AND contact_id = ?2 AND id IN ` + inConversations + ` RETURNING id`
 
 func readMerge(s *stmt) *desk.Merge {
@@ -178,6 +180,16 @@ func (s *Store) CountParts(ctx context.Context, ws, contact desk.ID, most int) (
 		return err
 	})
 	return conversations, files, err
+}
+
+// CountConversationsOf counts those of the conversations that are a contact's.
+func (s *Store) CountConversationsOf(ctx context.Context, ws, contact desk.ID, conversations []desk.ID) (n int, err error) {
+	err = s.read(ctx, int64(pointRead+len(conversations)), func(c conn) error {
+		count, err := one("count conversations", c.stmt(countOwnQuery).id(ws).id(contact).json(hexes(conversations)), (*stmt).readInt)
+		n = int(count)
+		return err
+	})
+	return n, err
 }
 
 // ForgetMerges takes the values of contacts from old merges.

@@ -68,6 +68,11 @@ func mergesMove(t *testing.T, s store.Store) {
 	conversations, files, err := s.CountParts(t.Context(), ws, from.ID, 100)
 	must(t, err)
 	equal(t, "parts", [2]int{conversations, files}, [2]int{1, 1})
+	for contact, want := range map[desk.ID]int{from.ID: 1, into.ID: 1, first.ID: 0} {
+		n, err := s.CountConversationsOf(t.Context(), ws, contact, []desk.ID{talk.ID, newID(), other.ID})
+		must(t, err)
+		equal(t, "conversations of a contact", n, want)
+	}
 	earlier := merge(t, s, ws, from.ID, first.ID)
 	commit(t, s, ws, func(tx store.Tx) error { // two conversations of one person can't both be open on a channel
 		other.Status = desk.StatusClosed
