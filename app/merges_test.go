@@ -422,3 +422,67 @@ func TestMerge_beside_sends(t *testing.T) {
 		t.Errorf("%d messages are stored, of %d", stored, taken)
 	}
 }
+
+// TestMerge_reply: a reply that was planned before its contact was merged goes to the contact
+// that has the conversation when it is sent.
+func TestMerge_reply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	talk := w.writes(number, "Hi")
+	into := w.put(mailed("a@example.com"))
+	w.store.in(1, begin, func() error { w.merge(into, w.contact(talk.ContactID)); return nil })
+	_, err := w.replies("k", talk.ID)
+	must(t, err)
+	if at := w.holder("k"); at.Phase != desk.Done || at.Plan.Contact != into.ID {
+		t.Errorf("attempt: %+v", at)
+	}
+	if c := w.conversation(talk.ID); c.ContactID != into.ID || len(w.messages(talk.ID)) != 2 {
+		t.Errorf("conversation: %+v", c)
+	}
+}
+
+// TestMerge_template: a template that was planned while two contacts were one is stored with the
+// contact that has its number when it was sent.
+func TestMerge_template(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	into, from := w.put(mailed("a@example.com")), w.put(phoned(number))
+	m := w.merge(into, from)
+	w.store.in(2, begin, func() error { // the send is held, and the provider has taken it
+		_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+		return err
+	})
+	if got := w.sent("k"); got.Conversation.ContactID != from.ID {
+		t.Errorf("the message is %v's, and the number %v's", got.Conversation.ContactID, from.ID)
+	}
+	if at := w.holder("k"); at.Plan.Contact != from.ID {
+		t.Errorf("attempt: %+v", at)
+	}
+}
+
+// TestMerge_file: a reply with a file of its contact is refused if the file is another contact's
+// by then.
+func TestMerge_file(t *testing.T) {
+	t.Parallel()
+	w, c := newCourier(t)
+	photo, _ := w.gets(c, "photo", has(picture), provider.InboundMedia{})
+	_, err := w.Media.FetchNext(t.Context(), w.ws)
+	must(t, err)
+	file := w.fileOf(photo.ID, "in-photo")
+	talk := w.writes("905321110009", "Hi")
+	m := w.merge(w.contact(photo.ContactID), w.contact(talk.ContactID))
+	_, err = w.SetStatus(t.Context(), w.caller(), photo.ID, desk.StatusClosed, nil)
+	must(t, err)
+	_, err = w.SetStatus(t.Context(), w.caller(), talk.ID, desk.StatusOpen, nil)
+	must(t, err)
+	undo := func() error {
+		_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+		return err
+	}
+	w.store.in(1, begin, undo)
+	_, err = w.replies("k", talk.ID, func(r *desk.ReplyRequest) { r.Text, r.Attachment = "", &desk.SentAttachment{Media: file.ID} })
+	refused(t, err, desk.NotFound)
+	if sent := w.provider.sent(); len(sent) != 0 {
+		t.Errorf("sent: %+v", sent)
+	}
+}
