@@ -262,10 +262,7 @@ func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, ne
 func (a *App) fill(ctx context.Context, p desk.Principal, library *desk.Library, number string, contact *desk.Contact, r *desk.SendRequest) (*desk.Template, []string, error) {
 	t := library.Find(r.Template, r.Language)
 	if t == nil {
-		languages := library.Languages(r.Template)
-		e := desk.NotFoundf("the channel has no template %q in the language %q", r.Template, r.Language).Advise(desk.ListTemplates)
-		e.Details = desk.Languages{Languages: languages}
-		return nil, nil, e
+		return nil, nil, library.NoTemplate(r.Template, r.Language)
 	}
 	if reasons := t.ReasonsAgainst(r.Variables); len(reasons) > 0 {
 		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and every variable plain text").Advise(desk.SeeDetails)

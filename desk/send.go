@@ -371,3 +371,10 @@ type SentMessage struct {
 	Reply        bool // it is a free message
 	Message      Message
 }
+
+// NoTemplate is the answer for a template that the library does not have.
+func (l *Library) NoTemplate(name, language string) error {
+	e := NotFoundf("the channel has no template %q in the language %q", name, language).Advise(ListTemplates)
+	e.Details = Languages{l.Languages(name)}
+	return e
+}

@@ -36,12 +36,9 @@ func (a *Service) claim(tx store.Tx, id desk.ID, row *desk.BroadcastRow, t *desk
 		return false, false, err
 	}
 	l := looks[0]
-	now, err := tx.BroadcastRow(id, row.ID)
-	if err != nil {
+	now, err := stillPending(tx, row)
+	if err != nil || now == nil {
 		return false, false, err
-	}
-	if now == nil || now.Status != desk.RowPending || now.Data.Claims != row.Data.Claims || now.Contact != row.Contact || now.Data.Phone != row.Data.Phone {
-		return false, false, nil // somebody else has it, or it was changed by a deletion or a merge: its turn comes again
 	}
 	change := store.Change(now)
 	if l.Verdict.Reason == "" {
@@ -63,6 +60,16 @@ func (a *Service) claim(tx store.Tx, id desk.ID, row *desk.BroadcastRow, t *desk
 	}
 	now.Claimed(at, a.Now())
 	return true, false, tx.PutRows(id, []store.RowChange{change})
+}
+
+// stillPending returns a row as it is now, or nil if somebody else has claimed it, or if a
+// deletion or a merge has changed it since: then its turn comes again.
+func stillPending(tx store.Tx, row *desk.BroadcastRow) (*desk.BroadcastRow, error) {
+	now, err := tx.BroadcastRow(row.Broadcast, row.ID)
+	if err != nil || now == nil || now.Status != desk.RowPending || now.Data.Claims != row.Data.Claims || now.Contact != row.Contact || now.Data.Phone != row.Data.Phone {
+		return nil, err
+	}
+	return now, nil
 }
 
 // mayClaim returns a broadcast if its rows may be claimed in this transaction.

@@ -118,19 +118,8 @@ func StopAll(ctx context.Context, s store.Store, at time.Time) error {
 		return err
 	}
 	for _, w := range workspaces {
-		for _, state := range []desk.BroadcastState{desk.BroadcastRunning, desk.BroadcastScheduled} {
-			for {
-				list, _, err := s.Broadcasts(ctx, w.ID, state, nil, desk.MaxLimit)
-				if err != nil {
-					return err
-				}
-				if len(list) == 0 {
-					break
-				}
-				if err := stop(ctx, s, w.ID, list, desk.TimeOf(at)); err != nil {
-					return err
-				}
-			}
+		if err := whileAny(ctx, s, w.ID, func(list []*desk.Broadcast) error { return stop(ctx, s, w.ID, list, desk.TimeOf(at)) }); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"slices"
 
 	"parley/app/cursors"
 	"parley/desk"
@@ -105,12 +106,9 @@ func (a *Service) change(ctx context.Context, p desk.Principal, needs desk.Permi
 		if err := p.Still(tx.Settings(), needs, a.Now()); err != nil {
 			return err
 		}
-		b, err := tx.Broadcast(id)
+		b, err := existing(tx, id)
 		if err != nil {
 			return err
-		}
-		if b == nil || b.State == desk.BroadcastDeleted {
-			return desk.NoBroadcast()
 		}
 		before := *b
 		if err := do(tx, b); err != nil {
@@ -122,6 +120,21 @@ func (a *Service) change(ctx context.Context, p desk.Principal, needs desk.Permi
 		return nil, err
 	}
 	return a.Get(ctx, p, id)
+}
+
+// existing returns a broadcast, or NotFound. It returns BroadcastInState if the broadcast is in
+// none of the states in; without them, any state will do.
+func existing(tx store.Tx, id desk.ID, in ...desk.BroadcastState) (*desk.Broadcast, error) {
+	b, err := tx.Broadcast(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case b == nil || b.State == desk.BroadcastDeleted:
+		return nil, desk.NoBroadcast()
+	case in != nil && !slices.Contains(in, b.State):
+		return nil, b.InState()
+	}
+	return b, nil
 }
 
 // put stores a changed broadcast with its event, unless nothing has changed.
@@ -189,14 +202,9 @@ func (a *Service) Delete(ctx context.Context, p desk.Principal, id desk.ID) erro
 		if err := p.Still(tx.Settings(), desk.BroadcastsWrite, a.Now()); err != nil {
 			return err
 		}
-		b, err := tx.Broadcast(id)
-		switch {
-		case err != nil:
+		b, err := existing(tx, id, desk.BroadcastDraft, desk.BroadcastDone, desk.BroadcastCancelled)
+		if err != nil {
 			return err
-		case b == nil || b.State == desk.BroadcastDeleted:
-			return desk.NoBroadcast()
-		case b.State != desk.BroadcastDraft && !b.State.Ended():
-			return b.InState()
 		}
 		b.State, b.Untidy, b.UpdatedAt = desk.BroadcastDeleted, true, a.Now()
 		if err := tx.PutBroadcast(b); err != nil {
@@ -247,9 +255,7 @@ func (a *Service) template(ctx context.Context, ws desk.ID, channel *desk.Channe
 	}
 	t := library.Find(b.Template, b.Language)
 	if t == nil {
-		e := desk.NotFoundf("the channel has no template %q in the language %q", b.Template, b.Language).Advise(desk.ListTemplates)
-		e.Details = desk.Languages{Languages: library.Languages(b.Template)}
-		return nil, e
+		return nil, library.NoTemplate(b.Template, b.Language)
 	}
 	if !t.Fillable() {
 		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and need no more than a file and the ends of links").Advise(desk.SeeDetails)
@@ -261,22 +267,25 @@ func (a *Service) template(ctx context.Context, ws desk.ID, channel *desk.Channe
 
 // Start starts a draft, now or at its time. Resume lets a paused broadcast go on.
 func (a *Service) Start(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Broadcast, error) {
-	return a.begin(ctx, p, id, -1, desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning)
+	return a.begin(ctx, p, id, -1, desk.BroadcastDraft)
 }
 
 // StartFor is Start, if the broadcast has so many rows: what a person has confirmed.
 func (a *Service) StartFor(ctx context.Context, p desk.Principal, id desk.ID, rows int64) (*desk.Broadcast, error) {
-	return a.begin(ctx, p, id, rows, desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning)
+	return a.begin(ctx, p, id, rows, desk.BroadcastDraft)
 }
 
 // Resume lets a paused broadcast go on where it stood.
 func (a *Service) Resume(ctx context.Context, p desk.Principal, id desk.ID) (*desk.Broadcast, error) {
-	return a.begin(ctx, p, id, -1, desk.BroadcastPaused, desk.BroadcastScheduled, desk.BroadcastRunning)
+	return a.begin(ctx, p, id, -1, desk.BroadcastPaused)
 }
 
-// begin lets a broadcast begin or go on, if it has so many rows (-1: any number). In one of the
-// states so, nothing changes.
-func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows int64, from desk.BroadcastState, so ...desk.BroadcastState) (*desk.Broadcast, error) {
+// goesOn has the states in which the driver works on a broadcast, now or at its time.
+var goesOn = []desk.BroadcastState{desk.BroadcastRunning, desk.BroadcastScheduled}
+
+// begin lets a broadcast begin or go on, if it has so many rows (-1: any number). If it does so
+// already, nothing changes.
+func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows int64, from desk.BroadcastState) (*desk.Broadcast, error) {
 	if err := p.Allow(desk.BroadcastsSend); err != nil {
 		return nil, err
 	}
@@ -284,10 +293,8 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows 
 	if err != nil {
 		return nil, err
 	}
-	for _, state := range so {
-		if known.State == state {
-			return known, nil
-		}
+	if slices.Contains(goesOn, known.State) {
+		return known, nil
 	}
 	if known.State != from {
 		return nil, known.InState()
@@ -297,12 +304,9 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows 
 		return nil, err
 	}
 	return a.change(ctx, p, desk.BroadcastsSend, id, func(tx store.Tx, b *desk.Broadcast) error {
-		for _, state := range so {
-			if b.State == state {
-				return nil
-			}
-		}
 		switch {
+		case slices.Contains(goesOn, b.State):
+			return nil
 		case b.State != from:
 			return b.InState()
 		case rows >= 0 && b.Rows != rows:
@@ -355,27 +359,39 @@ func (a *Service) Pause(ctx context.Context, p desk.Principal, id desk.ID) (*des
 // PauseAll pauses the broadcasts of a workspace that run or are scheduled, and returns how
 // many these were.
 func (a *Service) PauseAll(ctx context.Context, p desk.Principal) (n int, err error) {
-	for _, state := range []desk.BroadcastState{desk.BroadcastRunning, desk.BroadcastScheduled} {
+	err = whileAny(ctx, a.Store, p.Workspace(), func(list []*desk.Broadcast) error {
+		for _, b := range list {
+			_, err := a.Pause(ctx, p, b.ID)
+			switch {
+			case err == nil:
+				n++
+			case !desk.IsType(err, desk.BroadcastInState) && !desk.IsType(err, desk.NotFound):
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// whileAny calls do with the broadcasts of a workspace that run or are scheduled, until there
+// are none: do pauses them.
+func whileAny(ctx context.Context, s store.Store, ws desk.ID, do func([]*desk.Broadcast) error) error {
+	for _, state := range goesOn {
 		for {
-			list, _, err := a.Store.Broadcasts(ctx, p.Workspace(), state, nil, desk.MaxLimit)
+			list, _, err := s.Broadcasts(ctx, ws, state, nil, desk.MaxLimit)
 			if err != nil {
-				return n, err
+				return err
 			}
 			if len(list) == 0 {
 				break
 			}
-			for _, b := range list {
-				_, err := a.Pause(ctx, p, b.ID)
-				switch {
-				case err == nil:
-					n++
-				case !desk.IsType(err, desk.BroadcastInState) && !desk.IsType(err, desk.NotFound):
-					return n, err
-				}
+			if err := do(list); err != nil {
+				return err
 			}
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // Cancel ends a broadcast. Once it has returned, no claim commits on any node.

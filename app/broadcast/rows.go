@@ -34,14 +34,9 @@ func (a *Service) Add(ctx context.Context, p desk.Principal, id desk.ID, rows []
 		if err != nil {
 			return err
 		}
-		b, err := tx.Broadcast(id)
-		switch {
-		case err != nil:
+		b, err := existing(tx, id, desk.BroadcastDraft)
+		if err != nil {
 			return err
-		case b == nil || b.State == desk.BroadcastDeleted:
-			return desk.NoBroadcast()
-		case b.State != desk.BroadcastDraft:
-			return b.InState()
 		}
 		results = make([]AddedRow, len(rows))
 		before := b.Rows
@@ -194,14 +189,9 @@ func (a *Service) Clear(ctx context.Context, p desk.Principal, id desk.ID) error
 			if err := p.Still(tx.Settings(), desk.BroadcastsWrite, a.Now()); err != nil {
 				return err
 			}
-			b, err := tx.Broadcast(id)
-			switch {
-			case err != nil:
+			b, err := existing(tx, id, desk.BroadcastDraft)
+			if err != nil {
 				return err
-			case b == nil || b.State == desk.BroadcastDeleted:
-				return desk.NoBroadcast()
-			case b.State != desk.BroadcastDraft:
-				return b.InState()
 			}
 			if n, err = tx.DropRows(id, true, desk.BroadcastSkips); err != nil || n == 0 {
 				return err

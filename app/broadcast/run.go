@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 
@@ -315,6 +316,25 @@ func (a *Service) loadClaims(ctx context.Context, d *drive, b *desk.Broadcast, r
 	return nil
 }
 
+// nextRows reads the next pending rows. After the last row it begins with the first again: some
+// may be pending again.
+func (a *Service) nextRows(ctx context.Context, d *drive, b *desk.Broadcast, r *runner) ([]*desk.BroadcastRow, error) {
+	for {
+		rows, err := a.Store.PendingRows(ctx, d.ws, b.ID, false, r.after, lookStep)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 {
+			r.after = rows[len(rows)-1].ID
+			return rows, nil
+		}
+		if r.after.IsZero() {
+			return nil, nil
+		}
+		r.after = desk.ID{}
+	}
+}
+
 // fill judges the next rows if there are none to send. Those that are skipped are stored.
 func (a *Service) fill(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast, t *desk.Template, r *runner) error {
 	for round := 0; round < desk.BroadcastSkips/lookStep && len(r.buffer) == 0; round++ {
@@ -322,20 +342,9 @@ func (a *Service) fill(ctx context.Context, d *drive, s *desk.Settings, b *desk.
 		if err != nil {
 			return err
 		}
-		fresh, err := a.Store.PendingRows(ctx, d.ws, b.ID, false, r.after, lookStep)
+		fresh, err := a.nextRows(ctx, d, b, r)
 		if err != nil {
 			return err
-		}
-		if len(fresh) > 0 {
-			r.after = fresh[len(fresh)-1].ID
-		} else if !r.after.IsZero() {
-			r.after = desk.ID{} // from the first again: some may be pending again
-			if fresh, err = a.Store.PendingRows(ctx, d.ws, b.ID, false, r.after, lookStep); err != nil {
-				return err
-			}
-			if len(fresh) > 0 {
-				r.after = fresh[len(fresh)-1].ID
-			}
 		}
 		r.mu.Lock()
 		rows = slices.DeleteFunc(append(rows, fresh...), func(row *desk.BroadcastRow) bool { return r.busy[row.ID] })
@@ -376,11 +385,11 @@ func (a *Service) skip(ctx context.Context, d *drive, b *desk.Broadcast, looks [
 		}
 		var changes []store.RowChange
 		for _, l := range looks {
-			now, err := tx.BroadcastRow(b.ID, l.Row.ID)
+			now, err := stillPending(tx, l.Row)
 			if err != nil {
 				return err
 			}
-			if now == nil || now.Status != desk.RowPending || now.Contact != l.Row.Contact || now.Data.Phone != l.Row.Data.Phone {
+			if now == nil {
 				continue
 			}
 			changes = append(changes, store.Change(now))
@@ -508,10 +517,7 @@ func (a *Service) leave(d *drive) {
 	d.flights--
 	d.mu.Unlock()
 	<-a.places
-	select {
-	case d.woken <- struct{}{}:
-	default:
-	}
+	steps.Wake(d.woken)
 }
 
 // fly sends to one person, and notes what that means for the broadcast.
@@ -609,8 +615,8 @@ func (a *Service) hold(ctx context.Context, d *drive, b *desk.Broadcast, row *de
 		if _, err := a.mayClaim(tx, b.ID); err != nil {
 			return err
 		}
-		now, err := tx.BroadcastRow(b.ID, row.ID)
-		if err != nil || now == nil || now.Status != desk.RowPending || now.Data.Claims != row.Data.Claims {
+		now, err := stillPending(tx, row)
+		if err != nil || now == nil {
 			return err
 		}
 		change := store.Change(now)

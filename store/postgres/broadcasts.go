@@ -445,11 +445,7 @@ func (t *tx) DropRows(broadcast desk.ID, counted bool, limit int) (int, error) {
 	}
 	t.put(dropRowsQuery, uuid(t.ws), uuid(broadcast), uuids(ids))
 	if counted {
-		counts := stored.CountsOf(changes)
-		for i := range counts {
-			counts[i].N = -counts[i].N
-		}
-		t.addCounts(broadcast, counts)
+		t.addCounts(broadcast, stored.CountsWithout(changes))
 	}
 	return len(rows), t.fail
 }

@@ -462,11 +462,7 @@ func (t *tx) DropRows(broadcast desk.ID, counted bool, limit int) (int, error) {
 	if !counted {
 		return len(rows), nil
 	}
-	counts := stored.CountsOf(changes)
-	for i := range counts {
-		counts[i].N = -counts[i].N
-	}
-	return len(rows), addCounts(t.c, t.ws, broadcast, counts)
+	return len(rows), addCounts(t.c, t.ws, broadcast, stored.CountsWithout(changes))
 }
 
 func (t *tx) DropNumbers(broadcast desk.ID, limit int) (int, error) {

@@ -57,6 +57,16 @@ func CountsOf(rows []store.RowChange) (list []Counted) {
 	return list
 }
 
+// CountsWithout returns how the counts change if rows are deleted, in the same order. Each Was
+// of the rows is nil.
+func CountsWithout(rows []store.RowChange) []Counted {
+	counts := CountsOf(rows)
+	for i := range counts {
+		counts[i].N = -counts[i].N
+	}
+	return counts
+}
+
 // SortRows sorts rows by their ids, for the same reason.
 func SortRows(rows []store.RowChange) []store.RowChange {
 	rows = slices.Clone(rows)
