@@ -46,7 +46,7 @@ const (
 
 // demoEdition is the number of the demo's newest edition. It becomes greater when the
 // demo gets new content.
-const demoEdition = 3
+const demoEdition = 4
 
 // A demoAccess is the access to the demo workspace. It is stored in the data directory,
 // because the database does not have the secret of the key.
@@ -133,6 +133,13 @@ func openDemo(ctx context.Context, in installation, file string) (d openedDemo, 
 		if principal, err = talkDemo(ctx, in, principal, access); err != nil {
 			return d, err
 		}
+		channel, err := demoChannelID(ctx, a, principal.Workspace())
+		if err != nil {
+			return d, err
+		}
+		if err := addDemoBroadcasts(ctx, a, principal.Workspace(), channel); err != nil {
+			return d, err
+		}
 		// The edition is stored last. If this run is interrupted before, the next run adds the
 		// missing parts.
 		access.Edition = demoEdition
@@ -162,13 +169,20 @@ func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err er
 	if err != nil {
 		return "", err
 	}
+	if admin, found := demoAdmin(operator); found {
+		token, _, err = a.Access.MakeLink(ctx, operator, admin)
+	}
+	return token, err
+}
+
+// demoAdmin returns the first admin of the demo.
+func demoAdmin(operator desk.Principal) (id desk.ID, found bool) {
 	for _, m := range operator.Settings.Members() {
 		if m.Role == desk.RoleAdmin {
-			token, _, err = a.Access.MakeLink(ctx, operator, m.ID)
-			return token, err
+			return m.ID, true
 		}
 	}
-	return "", nil
+	return id, false
 }
 
 // reopenDemo reads the file of an earlier run. If there is none, or if its key is no
@@ -327,8 +341,8 @@ func demoText(where, base string, d openedDemo) string {
 
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
-	line("parley demo: %d contacts, %d conversations on a sandbox channel, %d attributes and %d members, in %s",
-		demoContacts, len(demoTalks), len(demoAttributes()), len(demoMembers), where)
+	line("parley demo: %d contacts, %d conversations on a sandbox channel, %d broadcasts, %d attributes and %d members, in %s",
+		demoContacts, len(demoTalks), len(demoBroadcasts), len(demoAttributes()), len(demoMembers), where)
 	line("")
 	if console := demoConsole(base, d); console != "" {
 		line("  console   %s", console)

@@ -8,6 +8,7 @@
 //	demo.go        parley demo: a filled workspace to look at
 //	demodata.go    the invented people in it
 //	demotalk.go    their conversations, on a sandbox channel
+//	demosale.go    two broadcasts to some of them
 //	workspace.go   parley workspace create, list, edit, delete, check
 //	member.go      parley member add, list, edit, remove
 //	login.go       parley login-link
