@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -46,11 +45,11 @@ func (m machine) PerSecond(c *desk.Channel) float64 {
 }
 
 func (m machine) PacePerson(ctx context.Context, ws desk.ID, c *desk.Channel, number string) (time.Duration, bool, error) {
-	return m.a.paceBuckets(ctx, ws, m.a.limits(c, ws, number).Buckets, true)
+	return m.a.place(ctx, ws, bucketsOf(m.a.limits(c, ws, number), true))
 }
 
 func (m machine) PaceNumber(ctx context.Context, ws desk.ID, c *desk.Channel) (time.Duration, bool, error) {
-	return m.a.paceBuckets(ctx, ws, m.a.limits(c, ws, "").Buckets, false)
+	return m.a.place(ctx, ws, bucketsOf(m.a.limits(c, ws, ""), false))
 }
 
 func (m machine) Release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
@@ -94,24 +93,10 @@ func (m machine) Fly(ctx context.Context, ws desk.ID, b *desk.Broadcast, t *desk
 		if err := stillHasFile(tx, &at.Plan); err != nil {
 			return err
 		}
-		d.By = a.clock().Add(a.bounds.FirstByte)
-		at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
-		if err := tx.PutAttempt(at); err != nil {
-			return err
-		}
-		return tx.TakeKey(at.Key, at.ID)
+		return a.claim(tx, at, d)
 	})
 	if errors.Is(err, store.ErrCommitLost) && at != nil {
-		if stored, lookErr := a.store.Attempt(ctx, ws, at.ID); lookErr == nil && stored != nil {
-			err = nil
-		} else {
-			// The lost commit may still succeed, and would then be a claim without a send.
-			giveUp := func(ctx context.Context) error { return a.giveUp(ctx, ws, at) }
-			if giveUp(ctx) != nil {
-				a.retry(ws, at, giveUp)
-			}
-			return provider.NotSent().Answer()
-		}
+		err = a.claimLost(ctx, ws, at)
 	}
 	if err != nil {
 		return err
@@ -159,28 +144,12 @@ func (a *App) planRow(s *desk.Settings, r broadcast.Sending, key string) (*desk.
 	}}, nil
 }
 
-// limits returns the provider's limits for messages of a channel to a number.
-func (a *App) limits(c *desk.Channel, ws desk.ID, number string) provider.Limits {
-	return a.providers[c.Kind].Limits(c, func() string {
-		hash := a.handleHash(ws, number)
-		return hex.EncodeToString(hash[:16])
-	})
-}
-
-// paceBuckets waits for a place in the buckets of one person, or in the others.
-func (a *App) paceBuckets(ctx context.Context, ws desk.ID, all []desk.Bucket, ofPerson bool) (time.Duration, bool, error) {
-	var buckets []desk.Bucket
-	for _, b := range all {
-		if b.Person == ofPerson {
-			buckets = append(buckets, b)
+// bucketsOf returns the buckets of one person, or the others.
+func bucketsOf(l provider.Limits, person bool) (list []desk.Bucket) {
+	for _, b := range l.Buckets {
+		if b.Person == person {
+			list = append(list, b)
 		}
 	}
-	if buckets == nil {
-		return 0, true, nil
-	}
-	wait, ok, err := a.store.Pace(ctx, ws, buckets, longestPace)
-	if err == nil && ok && wait > 0 {
-		<-time.After(wait) // at most longestPace
-	}
-	return wait, ok, err
+	return list
 }

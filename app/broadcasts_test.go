@@ -355,7 +355,7 @@ func TestBroadcast_file(t *testing.T) {
 		refused(t, w.Media.Delete(t.Context(), w.caller(), file.ID), desk.MediaInUse)
 	}
 	w.startBroadcast(b.ID)
-	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
 	if d := w.provider.sent(); len(d) != 1 || d[0].File == nil {
 		t.Errorf("sent: %+v", d)
 	}

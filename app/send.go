@@ -214,20 +214,31 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 				return err
 			}
 		}
-		d.By = a.clock().Add(a.bounds.FirstByte)
-		at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
-		if err := tx.PutAttempt(at); err != nil {
-			return err
-		}
-		return tx.TakeKey(at.Key, at.ID)
+		return a.claim(tx, at, d)
 	})
-	if !errors.Is(err, store.ErrCommitLost) {
+	if errors.Is(err, store.ErrCommitLost) {
+		return a.claimLost(ctx, ws, at)
+	}
+	return err
+}
+
+// claim stores the attempt and takes its key. Until d.By the message may be sent.
+func (a *App) claim(tx store.Tx, at *desk.Attempt, d *outgoing) error {
+	d.By = a.clock().Add(a.bounds.FirstByte)
+	at.Lease = desk.LeaseFor(tx.Now(), a.bounds.lease())
+	if err := tx.PutAttempt(at); err != nil {
 		return err
 	}
+	return tx.TakeKey(at.Key, at.ID)
+}
+
+// claimLost returns nil if a claim is stored, though the answer to its commit was lost.
+// Otherwise nothing is sent. The lost commit may still succeed, and would then hold the key
+// without a send: so the claim is given up.
+func (a *App) claimLost(ctx context.Context, ws desk.ID, at *desk.Attempt) error {
 	if stored, err := a.store.Attempt(ctx, ws, at.ID); err == nil && stored != nil {
 		return nil
 	}
-	// The lost commit may still succeed, and would then hold the key without a send.
 	giveUp := func(ctx context.Context) error { return a.giveUp(ctx, ws, at) }
 	if giveUp(ctx) != nil {
 		a.retry(ws, at, giveUp)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// outcomesEvery is how often the newest outcomes of a broadcast are looked at, noteEvery how
-	// often it is noted that it is driven, and restoreEvery how often rows that were left behind
-	// are looked for.
+	// outcomesEvery is how often the newest outcomes of a broadcast are looked at; after
+	// desk.LeastOutcomes bad ones, at once. noteEvery is how often it is noted that it is
+	// driven, and restoreEvery how often rows that were left behind are looked for.
 	outcomesEvery = time.Second
 	noteEvery     = time.Minute
 	restoreEvery  = 5 * time.Second
@@ -203,8 +203,11 @@ func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r
 // mustPause looks at what the provider answered, and at the newest outcomes.
 func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast, r *runner) (desk.BroadcastReason, error) {
 	r.mu.Lock()
-	why, halt, look := r.pause, r.halt, time.Since(r.looked) > outcomesEvery
+	why, halt, look := r.pause, r.halt, time.Since(r.looked) > outcomesEvery || r.bad >= desk.LeastOutcomes
 	r.pause, r.halt = "", nil
+	if look {
+		r.bad = 0
+	}
 	if halt != nil {
 		r.drop()
 	}
@@ -563,12 +566,14 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 			a.count(desk.RowPending, 1)
 			return
 		}
+		r.bad++
 		a.count(desk.RowRefused, 1)
 		return
 	}
 	if err == nil {
 		a.count(desk.RowSent, 1)
 	} else if e.Type == desk.SendOutcomeUnknown {
+		r.bad++
 		a.count(desk.RowInDoubt, 1)
 	}
 }

@@ -175,16 +175,6 @@ func demoLink(ctx context.Context, a *app.App, ws desk.ID) (token string, err er
 	return token, err
 }
 
-// demoAdmin returns the first admin of the demo.
-func demoAdmin(operator desk.Principal) (id desk.ID, found bool) {
-	for _, m := range operator.Settings.Members() {
-		if m.Role == desk.RoleAdmin {
-			return m.ID, true
-		}
-	}
-	return id, false
-}
-
 // reopenDemo reads the file of an earlier run. If there is none, or if its key is no
 // longer valid, the principal is zero.
 func reopenDemo(ctx context.Context, a *app.App, file string) (p desk.Principal, access demoAccess, err error) {

@@ -196,3 +196,13 @@ var asciiLower = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ß", "
 
 // set returns a field that was sent.
 func set[T any](v T) desk.Field[T] { return desk.Field[T]{Set: true, Value: v} }
+
+// demoAdmin returns the first admin of the demo.
+func demoAdmin(operator desk.Principal) (id desk.ID, found bool) {
+	for _, m := range operator.Settings.Members() {
+		if m.Role == desk.RoleAdmin {
+			return m.ID, true
+		}
+	}
+	return id, false
+}
