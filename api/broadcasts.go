@@ -96,20 +96,8 @@ func appendBroadcastCounts(b []byte, v *desk.Broadcast) []byte {
 		b = append(append(append(b, `,"`...), status...), `":`...)
 		b = strconv.AppendInt(b, counts.ByStatus[status], 10)
 	}
-	b = append(b, `,"skips":{`...)
-	first := true
-	for _, reason := range desk.RowReasons {
-		n := counts.Skips[reason]
-		if n == 0 {
-			continue
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = strconv.AppendInt(append(append(append(b, '"'), reason...), `":`...), n, 10)
-	}
-	b = appendArray(append(b, `},"failures":`...), counts.Failures, func(b []byte, f desk.FailureCount) []byte {
+	b = appendSkips(b, counts.Skips)
+	b = appendArray(append(b, `,"failures":`...), counts.Failures, func(b []byte, f desk.FailureCount) []byte {
 		b = strconv.AppendInt(append(b, `{"code":`...), int64(f.Code), 10)
 		b = desk.AppendJSONString(append(b, `,"title":`...), f.Title)
 		return append(strconv.AppendInt(append(b, `,"count":`...), f.N, 10), '}')
@@ -259,22 +247,28 @@ func (s *Server) checkBroadcast(c *call) (answer, error) {
 	return answer{http.StatusOK, append(b, '}')}, nil
 }
 
-func appendChecked(b []byte, v *broadcast.Checked) []byte {
-	b = strconv.AppendInt(append(b, `{"looked_at":`...), int64(v.LookedAt), 10)
-	b = strconv.AppendInt(append(b, `,"sendable":`...), int64(v.Sendable), 10)
+// appendSkips appends how many people are passed over, by reason.
+func appendSkips[N int | int64](b []byte, skips map[desk.RowReason]N) []byte {
 	b = append(b, `,"skips":{`...)
 	first := true
 	for _, reason := range desk.RowReasons {
-		if v.Skips[reason] == 0 {
+		if skips[reason] == 0 {
 			continue
 		}
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
-		b = strconv.AppendInt(append(append(append(b, '"'), reason...), `":`...), int64(v.Skips[reason]), 10)
+		b = strconv.AppendInt(append(append(append(b, '"'), reason...), `":`...), int64(skips[reason]), 10)
 	}
-	b = appendArray(append(b, `},"samples":`...), v.Samples, func(b []byte, s broadcast.Sample) []byte {
+	return append(b, '}')
+}
+
+func appendChecked(b []byte, v *broadcast.Checked) []byte {
+	b = strconv.AppendInt(append(b, `{"looked_at":`...), int64(v.LookedAt), 10)
+	b = strconv.AppendInt(append(b, `,"sendable":`...), int64(v.Sendable), 10)
+	b = appendSkips(b, v.Skips)
+	b = appendArray(append(b, `,"samples":`...), v.Samples, func(b []byte, s broadcast.Sample) []byte {
 		b = appendID(append(b, `{"contact_id":`...), s.Contact)
 		return append(desk.AppendJSONString(append(b, `,"text":`...), s.Text), '}')
 	})
@@ -314,10 +308,10 @@ func (s *Server) listRows(c *call) (answer, error) {
 	}
 	f := desk.RowFilter{Status: desk.RowStatus(q.Get("status")), Reason: desk.RowReason(q.Get("reason"))}
 	if q.Has("status") && !slices.Contains(desk.RowStatuses, f.Status) {
-		return answer{}, desk.InvalidAt("/status", "send %s", wordsOf(desk.RowStatuses))
+		return answer{}, desk.InvalidAt("/status", "send %s", desk.Alternatives(desk.RowStatuses))
 	}
 	if q.Has("reason") && !slices.Contains(desk.RowReasons, f.Reason) {
-		return answer{}, desk.InvalidAt("/reason", "send %s", wordsOf(desk.RowReasons))
+		return answer{}, desk.InvalidAt("/reason", "send %s", desk.Alternatives(desk.RowReasons))
 	}
 	if f.Contact, err = idParameter(q, "contact_id"); err != nil {
 		return answer{}, err
@@ -334,22 +328,6 @@ func (s *Server) clearRows(c *call) (answer, error) {
 		return answer{}, err
 	}
 	return answer{status: http.StatusNoContent}, nil
-}
-
-// wordsOf lists the values of a parameter: "a, b or c".
-func wordsOf[T ~string](list []T) string {
-	text := ""
-	for i, word := range list {
-		switch {
-		case i == 0:
-		case i == len(list)-1:
-			text += " or "
-		default:
-			text += ", "
-		}
-		text += string(word)
-	}
-	return text
 }
 
 // maxRows is how many rows a request may add.

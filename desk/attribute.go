@@ -192,30 +192,15 @@ func (in AttributeInput) setType(a *Attribute) error {
 	case !in.Type.Has() && a.Type != "":
 		return nil
 	case !in.Type.Has():
-		return InvalidAt("/type", "a new attribute needs one: send %s", typeNames())
+		return InvalidAt("/type", "a new attribute needs one: send %s", Alternatives(AttributeTypes))
 	case !slices.Contains(AttributeTypes, t):
-		return InvalidAt("/type", "this is no type of attribute: send %s", typeNames())
+		return InvalidAt("/type", "this is no type of attribute: send %s", Alternatives(AttributeTypes))
 	case a.Type != "" && a.Type != t:
 		return Errorf(TypeConflict, "the attribute %s is of type %s, and a type never changes: archive it and create a new key to store %s",
 			a.Key, a.Type, t)
 	}
 	a.Type = t
 	return nil
-}
-
-func typeNames() string {
-	var b strings.Builder
-	for i, t := range AttributeTypes {
-		switch i {
-		case 0:
-		case len(AttributeTypes) - 1:
-			b.WriteString(" or ")
-		default:
-			b.WriteString(", ")
-		}
-		b.WriteString(string(t))
-	}
-	return b.String()
 }
 
 // checkOptions checks the options alone, for any type.

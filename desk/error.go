@@ -241,3 +241,19 @@ func (e *Error) Worded(place string, words map[AdviceKind]string) string {
 	}
 	return text
 }
+
+// Alternatives lists what may be sent: "a, b or c".
+func Alternatives[T ~string](list []T) string {
+	var b strings.Builder
+	for i, one := range list {
+		switch {
+		case i == 0:
+		case i == len(list)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(one))
+	}
+	return b.String()
+}

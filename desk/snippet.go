@@ -68,7 +68,7 @@ func snippetPlaceholders() string {
 			list = append(list, fmt.Sprintf("{{%s}}", b))
 		}
 	}
-	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
+	return Alternatives(list)
 }
 
 // Fill returns the text with values in place of its placeholders. A placeholder stays as it
