@@ -9,21 +9,6 @@ import (
 	"parley/store"
 )
 
-// openConversation returns the open conversation with a contact on a channel, or nil.
-func (a *App) openConversation(ctx context.Context, ws, channel, contact desk.ID) (*desk.Conversation, error) {
-	var after *desk.ConversationPlace
-	for {
-		list, next, err := a.store.Conversations(ctx, ws, desk.ConversationFilter{Status: desk.StatusOpen, Channel: channel, Contact: contact}, after, 1)
-		if len(list) > 0 && err == nil {
-			return list[0], nil
-		}
-		if err != nil || next == nil {
-			return nil, err
-		}
-		after = next
-	}
-}
-
 // wouldWake returns the dormant conversation that a send to a contact would open, or nil.
 func (a *App) wouldWake(ctx context.Context, ws, channel, contact desk.ID) (c *desk.Conversation, err error) {
 	list, _, err := a.store.Conversations(ctx, ws, desk.ConversationFilter{Channel: channel, Contact: contact}, nil, desk.MaxLimit)
@@ -55,7 +40,7 @@ func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequ
 		return nil, err
 	}
 	if c.Status != desk.StatusOpen {
-		open, err := a.openConversation(ctx, ws, c.ChannelID, c.ContactID)
+		open, err := store.OpenConversation(ctx, a.store, ws, c.ChannelID, c.ContactID)
 		if err != nil {
 			return nil, err
 		}

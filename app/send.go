@@ -108,7 +108,7 @@ func (a *App) TrySend(ctx context.Context, p desk.Principal, r *desk.SendRequest
 	at, contact := plan.attempt, plan.contact
 	var open *desk.Conversation
 	if at.Plan.Known {
-		if open, err = a.openConversation(ctx, p.Workspace(), at.Plan.Channel, contact.ID); err != nil {
+		if open, err = store.OpenConversation(ctx, a.store, p.Workspace(), at.Plan.Channel, contact.ID); err != nil {
 			return nil, err
 		}
 		if open == nil {

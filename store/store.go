@@ -97,3 +97,18 @@ type Tx interface {
 	// Append appends events to the workspace's feed.
 	Append(events ...desk.Event) error
 }
+
+// OpenConversation returns the open conversation with a contact on a channel, or nil.
+func OpenConversation(ctx context.Context, s Store, ws, channel, contact desk.ID) (*desk.Conversation, error) {
+	var after *desk.ConversationPlace
+	for {
+		list, next, err := s.Conversations(ctx, ws, desk.ConversationFilter{Status: desk.StatusOpen, Channel: channel, Contact: contact}, after, 1)
+		if len(list) > 0 && err == nil {
+			return list[0], nil
+		}
+		if err != nil || next == nil {
+			return nil, err
+		}
+		after = next
+	}
+}

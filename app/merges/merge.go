@@ -244,7 +244,7 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, r Request) (*desk.M
 	m.At, m.Undo, m.Moved.Conversations = 0, nil, conversations
 	var open []*desk.Conversation
 	for _, channel := range p.Settings.Channels() {
-		one, err := a.open(ctx, ws, channel.ID, r.From)
+		one, err := store.OpenConversation(ctx, a.Store, ws, channel.ID, r.From)
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +254,7 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, r Request) (*desk.M
 	}
 	slices.SortFunc(open, func(one, other *desk.Conversation) int { return one.ID.Compare(other.ID) }) // as a merge goes through them
 	for _, one := range open {
-		other, err := a.open(ctx, ws, one.ChannelID, r.Into)
+		other, err := store.OpenConversation(ctx, a.Store, ws, one.ChannelID, r.Into)
 		if err != nil {
 			return nil, err
 		}

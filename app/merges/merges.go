@@ -73,21 +73,6 @@ func (a *Service) Merges(ctx context.Context, p desk.Principal, contact desk.ID,
 	return page, a.Cursors.SealID(list, next), err
 }
 
-// open returns the open conversation of a contact on a channel, or nil.
-func (a *Service) open(ctx context.Context, ws, channel, contact desk.ID) (*desk.Conversation, error) {
-	var after *desk.ConversationPlace
-	for {
-		list, next, err := a.Store.Conversations(ctx, ws, desk.ConversationFilter{Status: desk.StatusOpen, Channel: channel, Contact: contact}, after, 1)
-		if len(list) > 0 && err == nil {
-			return list[0], nil
-		}
-		if err != nil || next == nil {
-			return nil, err
-		}
-		after = next
-	}
-}
-
 // newest returns the newest merge in force of the contact that survived m.
 func (a *Service) newest(ctx context.Context, ws desk.ID, m *desk.Merge) (desk.ID, error) {
 	var before *desk.ID

@@ -252,7 +252,7 @@ func (a *Service) wouldReopen(ctx context.Context, ws desk.ID, m *desk.Merge, id
 	if err != nil || c == nil || c.Status != desk.StatusClosed {
 		return false, err
 	}
-	open, err := a.open(ctx, ws, c.ChannelID, m.Into)
+	open, err := store.OpenConversation(ctx, a.Store, ws, c.ChannelID, m.Into)
 	if err != nil || open == nil {
 		return err == nil, err
 	}
