@@ -58,6 +58,7 @@ type server struct {
 	key     string
 	members []desk.Member
 	dry     bool // whether a dry run is made before every write that has one: see TestDryRun
+	dumps   dumps
 }
 
 func newServer(t *testing.T) *server { return newServerWith(t, api.Config{}) }

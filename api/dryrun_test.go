@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -234,26 +235,46 @@ func (s *server) tables() map[string]string {
 		}
 		return all
 	}
+	if s.dumps.db == nil {
+		s.dumps.open(s)
+	}
+	rows, _ := s.dumps.db.Query(s.t.Context(), s.dumps.query) // an error also appears in the rows
+	var name, text string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &text}, func() error {
+		all[name] = text
+		return nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+// dumps is the connection on which a test reads all tables of PostgreSQL, and the query that
+// does so. A new connection for each dump would read the catalog of all tables again.
+type dumps struct {
+	db    *pgx.Conn
+	query string
+}
+
+func (d *dumps) open(s *server) {
+	s.t.Helper()
 	url, _ := urls.Load(s.store)
 	db, err := pgx.Connect(s.t.Context(), url.(string))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer func() { _ = db.Close(s.t.Context()) }()
-	rows, err := db.Query(s.t.Context(), `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	d.db = db
+	s.t.Cleanup(func() { _ = db.Close(context.Background()) })
+	rows, _ := db.Query(s.t.Context(), `SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'`)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for i := 0; err == nil && i < len(names); i++ {
-		var text string
-		err = db.QueryRow(s.t.Context(), `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY t::text), '') FROM `+pgx.Identifier{names[i]}.Sanitize()+` t`).Scan(&text)
-		all[names[i]] = text
-	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return all
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf(`SELECT '%s', (SELECT coalesce(string_agg(t::text, E'\n' ORDER BY t::text), '') FROM %s t)`, name, pgx.Identifier{name}.Sanitize()))
+	}
+	d.query = strings.Join(parts, " UNION ALL ")
 }
 
 // TestDryRunForm: dry_run is a boolean of the whole body, and only a dry run of a send
