@@ -78,6 +78,9 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("a sound installation: %s is %s", id, status)
 		}
 	}
+	waitFor(t, "the search to know the contact", func() bool { // the copies are looked at later, on a busy machine after more than a minute
+		return strings.Contains(s.want(t, 200, key, "GET", "/contacts?q=ada", ""), "ada@example.com")
+	})
 	s.stop(t)
 	if got := examined(t, 0, "--data", whole); len(got) != 9 {
 		t.Errorf("without --deep: %v", got)

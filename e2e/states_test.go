@@ -539,7 +539,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"policy-assign", admin, acting(at("/settings/policy"), with("#f-mode", "least_open", "#f-members li:nth-child(2) input", "yes", "#f-members li:nth-child(3) input", "yes", "#f-max_open", "20"), sending(mainButton))},
 		{"policy-hours-wrong", admin, acting(at("/settings/policy"), with("#f-open", "hours", "[name='mon.1.from']", "14:00"), sending("#hours .btn.main"), func(b *tab) { b.wait("document.querySelector('#summary')") })},
 		{"policy-hours", admin, acting(at("/settings/policy"), with("#f-open", "hours", "[name='mon.1.from']", "18:30", "[name='mon.1.to']", "20:00"), sending("#hours .btn.main"))},
-		{"policy-dates", admin, acting(at("/settings/policy"), with("#f-date", "2099-12-24"), sending("#dates form:last-of-type .btn"))},
+		{"policy-dates", admin, acting(at("/settings/policy"), with("#f-open", "hours", "[name='mon.1.from']", "18:30", "[name='mon.1.to']", "20:00"), sending("#hours .btn.main"), with("#f-date", "2099-12-24"), sending("#dates form:last-of-type .btn"))},
 		{"policy-channel", admin, aPolicy},
 		{"policy-own", admin, ownPolicy},
 		{"policy-remove", admin, acting(ownPolicy, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
