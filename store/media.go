@@ -94,8 +94,8 @@ type MediaJob struct {
 }
 
 // A MediaTx reads and writes records of files. Deleting a contact deletes the files that
-// the person sent, and the uploads that no other person's message and no broadcast uses. PutMessage ties
-// an upload to its message.
+// the person sent, and the uploads that no other person's message and no broadcast uses.
+// PutMessage ties an upload to its message.
 type MediaTx interface {
 	Media(id desk.ID) (*desk.Media, error)
 	PutMedia(*desk.Media) error

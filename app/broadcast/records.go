@@ -82,19 +82,13 @@ func (a *Service) List(ctx context.Context, p desk.Principal, state desk.Broadca
 	if err := p.Allow(desk.BroadcastsRead); err != nil {
 		return nil, "", err
 	}
-	list, before := cursors.List{Workspace: p.Workspace(), Name: "broadcasts", Filter: string(state)}, (*desk.ID)(nil)
-	if cursor != "" {
-		place, err := a.Cursors.Open(list, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		before = (*desk.ID)(place)
+	list := cursors.List{Workspace: p.Workspace(), Name: "broadcasts", Filter: string(state)}
+	before, err := a.Cursors.OpenID(list, cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	found, next, err := a.Store.Broadcasts(ctx, p.Workspace(), state, before, limit)
-	if err != nil || next == nil {
-		return found, "", err
-	}
-	return found, a.Cursors.Seal(list, next[:]), nil
+	return found, a.Cursors.SealID(list, next), err
 }
 
 // change changes a broadcast in a transaction. do may leave it as it is.

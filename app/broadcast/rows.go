@@ -243,10 +243,7 @@ func (a *Service) Rows(ctx context.Context, p desk.Principal, id desk.ID, f desk
 			rows = append(rows, seen)
 		}
 	}
-	if next == nil {
-		return rows, "", nil
-	}
-	return rows, a.Cursors.Seal(list, next[:]), nil
+	return rows, a.Cursors.SealID(list, next), nil
 }
 
 // A Checked is what would become of people now.
