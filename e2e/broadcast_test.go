@@ -193,8 +193,8 @@ func TestBroadcastCodes(t *testing.T) {
 		{"131056", func(string) {
 			rule(whatsapptest.Match{To: castNumbers(2, 1)[0], Next: 1}, whatsapptest.Outcome{Kind: whatsapptest.Refuse, Code: 131056})
 		}, "done", "", "read", people, nil},
-		{"132015", func(template string) { w.patch(t, template, "PAUSED", true) }, "paused", "template", "sent", 0, func(template string) { w.patch(t, template, "APPROVED", true) }},
-		{"132016", func(template string) { w.patch(t, template, "DISABLED", true) }, "paused", "template", "sent", 0, func(template string) { w.patch(t, template, "APPROVED", true) }},
+		{"132015", func(template string) { w.patch(t, template, "PAUSED", true) }, "paused", "template", "sent", 0, func(template string) { w.patch(t, template, "APPROVED", false) }},
+		{"132016", func(template string) { w.patch(t, template, "DISABLED", true) }, "paused", "template", "sent", 0, func(template string) { w.patch(t, template, "APPROVED", false) }},
 		{"held, and released", func(string) { rule(whatsapptest.Match{}, whatsapptest.Outcome{Kind: whatsapptest.AcceptHeld}) }, "done", "", "read", people, nil},
 		{"held, and dropped", func(string) {
 			rule(whatsapptest.Match{Next: 1}, whatsapptest.Outcome{Kind: whatsapptest.AcceptHeld, Code: 132015})
