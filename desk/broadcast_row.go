@@ -254,12 +254,7 @@ func (b *Broadcast) Judge(t *Template, s *Settings, r *BroadcastRow, is TheirTur
 // create; "" if it has none.
 func (s *Settings) fact(key string, r *BroadcastRow, c *Contact) string {
 	if c != nil {
-		for _, v := range c.Attributes.values() {
-			if v.key == key {
-				return factText(v.json)
-			}
-		}
-		return ""
+		return factText(c.Attributes.get(key))
 	}
 	if a := s.Attributes[key]; a != nil && r.Data.Person != nil {
 		for _, w := range r.Data.Person.Attributes.Value {

@@ -1,6 +1,9 @@
 package desk
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // MaxDecimalDigits is the greatest number of digits before the point of a number, and also
 // after it (contract §3). Leading and trailing zeros do not count.
@@ -139,4 +142,21 @@ func (n *number) digit(i int) byte {
 		return n.whole[i]
 	}
 	return n.fraction[i-len(n.whole)]
+}
+
+// compareDecimals compares two numbers in their canonical form: -1, 0 or 1.
+func compareDecimals(a, b string) int {
+	a, below := cutByte(a, '-')
+	b, other := cutByte(b, '-')
+	switch {
+	case below != other && below:
+		return -1
+	case below != other:
+		return 1
+	case below:
+		a, b = b, a
+	}
+	wholeA, fractionA, _ := strings.Cut(a, ".")
+	wholeB, fractionB, _ := strings.Cut(b, ".")
+	return cmp.Or(cmp.Compare(len(wholeA), len(wholeB)), cmp.Compare(wholeA, wholeB), cmp.Compare(fractionA, fractionB))
 }

@@ -50,6 +50,7 @@
 //	upload.go        files that are imported in the console: states, limits
 //	export.go        exports: a limit, deleted contacts
 //	search.go        which contacts a text finds: terms, the text's parts
+//	filter.go        which contacts fit conditions: a segment, an audience
 //	send.go          a send: request, plan, attempt and outcome
 //	policy.go        the reply policy, as it is configured
 //	hours.go         when a team answers, by the wall clock of a time zone

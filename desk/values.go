@@ -54,6 +54,16 @@ func (a Attributes) All() iter.Seq2[string, string] {
 	}
 }
 
+// get returns the value of a key as JSON; "" if there is none.
+func (a Attributes) get(key string) string {
+	for k, json := range a.All() {
+		if k == key {
+			return json
+		}
+	}
+	return ""
+}
+
 // canonicalLength is the length of the canonical value at the start of s: it ends
 // before the first comma or brace outside of strings and lists.
 func canonicalLength(s string) int {
