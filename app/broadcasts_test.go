@@ -97,14 +97,28 @@ func (w *world) rowsOf(id desk.ID) (list []desk.BroadcastRow) {
 // recounted compares the counts of a broadcast with its rows.
 func (w *world) recounted(b *desk.Broadcast) {
 	w.t.Helper()
-	byStatus := map[desk.RowStatus]int64{}
+	byStatus, choices := map[desk.RowStatus]int64{}, map[string]int64{}
+	var replied, optedOut int64
 	for _, r := range w.rowsOf(b.ID) {
 		byStatus[r.Status]++
+		if r.Data.Reply.At > 0 {
+			replied++
+		}
+		if r.Data.Reply.OptedOut {
+			optedOut++
+		}
+		if r.Data.Reply.Choice != "" {
+			choices[r.Data.Reply.Choice]++
+		}
 	}
-	counts := maps.Clone(w.broadcastNow(b.ID).Counts.As(b.State).ByStatus)
-	maps.DeleteFunc(counts, func(_ desk.RowStatus, n int64) bool { return n == 0 })
-	if !maps.Equal(byStatus, counts) {
-		w.t.Errorf("the counts are %v, and the rows %v", counts, byStatus)
+	counts := w.broadcastNow(b.ID).Counts.As(b.State)
+	maps.DeleteFunc(counts.ByStatus, func(_ desk.RowStatus, n int64) bool { return n == 0 })
+	chosen := map[string]int64{}
+	for _, c := range counts.Choices {
+		chosen[c.Title] = c.N
+	}
+	if !maps.Equal(byStatus, counts.ByStatus) || replied != counts.Replied || optedOut != counts.OptedOut || !maps.Equal(choices, chosen) {
+		w.t.Errorf("the counts are %+v, and the rows %v, %d replied, %d opted out, %v", counts, byStatus, replied, optedOut, choices)
 	}
 }
 

@@ -87,6 +87,8 @@ const (
 	poison    = "poison"
 	endless   = "endless" // its reading returns another item, which is due at once
 	again     = "endless, again"
+
+	updatesOf = "updates " // a list of updates follows
 )
 
 // Read reads a list of statuses. It also replaces the sandbox's own items.
@@ -98,6 +100,9 @@ func (p *scripted) Read(n desk.InboundItem) (told []provider.Update, rest *provi
 		panic("a bug in reading")
 	case endless, again:
 		return told, &provider.Later{Body: []byte(again)}, nil
+	}
+	if updates, found := bytes.CutPrefix(n.Body, []byte(updatesOf)); found {
+		return told, nil, json.Unmarshal(updates, &told)
 	}
 	if bytes.HasPrefix(n.Body, []byte("{")) {
 		return p.Sandbox.Read(n)

@@ -358,7 +358,7 @@ func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h 
 		*then = append(*then, func() { a.setAccountStatus(ctx, ws, channel.Kind, h.Business, *h.Account) })
 		return nil, false, nil
 	case h.Choice != nil:
-		return nil, false, a.recordChoice(tx, a.person(tx, channel.ID, h.Choice.Number, h.Choice.UserID), h.Choice.Change, h.Choice.At, byProvider(channel.ID))
+		return nil, false, a.recordChoice(tx, a.person(tx, channel.ID, h.Choice.Number, h.Choice.UserID), h.Choice.Change, h.Choice.At, true, byProvider(channel.ID))
 	case h.Move != nil:
 		return nil, false, a.move(tx, channel.ID, h.Move)
 	}

@@ -147,8 +147,9 @@ func sameNumber(a, b string) bool { return desk.CanonicalNumber(a) == desk.Canon
 // recordChoice stores a person's marketing choice for the number and for the provider's ids
 // of the person, unless a newer choice is stored. If the provider hides the number, the
 // choice is stored for all numbers of the contact. There is no event if no contact has the
-// number.
-func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk.Time, by desk.Actor) error {
+// number. notice tells that the provider reports the choice without a message; then the event
+// has its time, for broadcasts.
+func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk.Time, notice bool, by desk.Actor) error {
 	if change == desk.OptNone {
 		return nil
 	}
@@ -180,11 +181,14 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 	if !changed || contact == nil {
 		return nil
 	}
-	t := desk.ContactOptedIn
+	e := desk.Event{Type: desk.ContactOptedIn, Subject: contact.ID, Actor: by, At: a.now()}
 	if change == desk.OptOut {
-		t = desk.ContactOptedOut
+		e.Type = desk.ContactOptedOut
 	}
-	return tx.Append(desk.Event{Type: t, Subject: contact.ID, Actor: by, At: a.now()})
+	if notice {
+		e.TS = at
+	}
+	return tx.Append(e)
 }
 
 // recordOne stores a choice for one handle, and reports whether it differs from the earlier

@@ -137,7 +137,7 @@ func (a *App) receive(tx store.Tx, channel desk.ID, in provider.InboundMessage) 
 	if err := tx.Append(append(conversationEvents(c, before, opener, now), m.Event(desk.MessageReceived, by, now))...); err != nil {
 		return nil, nil, err
 	}
-	return c, contact, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, by)
+	return c, contact, a.recordChoice(tx, p, desk.OptWord(in.Text), in.At, false, by)
 }
 
 // typed is for a message that the business typed in the phone app. It stores the message,

@@ -176,31 +176,6 @@ type BroadcastPace struct {
 	Minutes int
 }
 
-// BroadcastCounts are the numbers of a broadcast's rows.
-type BroadcastCounts struct {
-	ByStatus map[RowStatus]int64
-	Skips    map[RowReason]int64
-	Failures []FailureCount // the most frequent first
-}
-
-// A FailureCount is how many rows failed with a code of the provider.
-type FailureCount struct {
-	Code  int
-	Title string
-	N     int64
-}
-
-// MaxFailureCounts is how many failures are listed.
-const MaxFailureCounts = 10
-
-// Total is the number of rows.
-func (c *BroadcastCounts) Total() (n int64) {
-	for _, count := range c.ByStatus {
-		n += count
-	}
-	return n
-}
-
 // A BroadcastInput is a broadcast as it was sent. Null stands for the default.
 type BroadcastInput struct {
 	Name      Field[string]
@@ -396,6 +371,9 @@ func (b *Broadcast) ListBytes() int {
 	if b.Counts != nil {
 		n += 2 * recordRoom
 		for _, c := range b.Counts.Failures {
+			n += recordRoom + jsonBytes(c.Title)
+		}
+		for _, c := range b.Counts.Choices {
 			n += recordRoom + jsonBytes(c.Title)
 		}
 	}

@@ -66,6 +66,8 @@ type BroadcastRow struct {
 	Conversation ID
 	At           Time // of the status
 	DueAt        Time // of a pending one: not before this time, by the database's clock; 0: in its turn
+	SentAt       Time // the time of its message, or of the one in doubt; 0: there is none, or it is erased
+	Channel      ID   // of that message
 	Data         RowData
 }
 
@@ -77,11 +79,12 @@ type RowData struct {
 	Claims int           // how often it was claimed
 	Held   int           // how often the provider refused the person for now
 	Died   bool          // it is in doubt because its process ended
+	Reply  RowReply      `json:",omitzero"`
 }
 
 // ListBytes is the row's size in a page.
 func (r *BroadcastRow) ListBytes() int {
-	n := 2 * recordRoom
+	n := 2*recordRoom + jsonBytes(r.Data.Reply.Choice)
 	if r.Failure != nil {
 		n += jsonBytes(r.Failure.Title) + jsonBytes(r.Failure.Fix)
 	}
@@ -95,73 +98,6 @@ func (r BroadcastRow) As(b *Broadcast) BroadcastRow {
 		r.Status, r.At = RowCancelled, b.EndedAt
 	}
 	return r
-}
-
-// A RowKey is what counts of rows distinguish.
-type RowKey struct {
-	Status RowStatus
-	Reason RowReason
-	Code   int64
-	Title  string
-}
-
-// Key is the row's RowKey.
-func (r *BroadcastRow) Key() RowKey {
-	k := RowKey{Status: r.Status, Reason: r.Reason}
-	if r.Failure != nil && (r.Status == RowFailed || r.Status == RowRefused) {
-		k.Code = int64(r.Failure.Code)
-		k.Title, _, _ = strings.Cut(r.Failure.Title, ": ") // the rest may be about this person alone
-	}
-	return k
-}
-
-// Add counts n rows.
-func (c *BroadcastCounts) Add(k RowKey, n int64) {
-	if c.ByStatus == nil {
-		c.ByStatus, c.Skips = map[RowStatus]int64{}, map[RowReason]int64{}
-	}
-	c.ByStatus[k.Status] += n
-	if k.Status == RowSkipped {
-		c.Skips[k.Reason] += n
-	}
-	if k.Code == 0 {
-		return
-	}
-	i := slices.IndexFunc(c.Failures, func(f FailureCount) bool { return int64(f.Code) == k.Code })
-	if i < 0 {
-		c.Failures = append(c.Failures, FailureCount{Code: int(k.Code), Title: k.Title})
-		i = len(c.Failures) - 1
-	}
-	c.Failures[i].N += n
-}
-
-// As returns the counts as callers see them.
-func (c *BroadcastCounts) As(state BroadcastState) *BroadcastCounts {
-	seen := &BroadcastCounts{ByStatus: map[RowStatus]int64{}, Skips: map[RowReason]int64{}}
-	for status, n := range c.ByStatus {
-		if status == RowPending && state == BroadcastCancelled {
-			status = RowCancelled
-		}
-		seen.ByStatus[status] += n
-	}
-	for reason, n := range c.Skips {
-		if n != 0 {
-			seen.Skips[reason] = n
-		}
-	}
-	for _, f := range c.Failures {
-		if f.N != 0 {
-			seen.Failures = append(seen.Failures, f)
-		}
-	}
-	slices.SortFunc(seen.Failures, func(a, b FailureCount) int {
-		if a.N != b.N {
-			return int(b.N - a.N)
-		}
-		return a.Code - b.Code
-	})
-	seen.Failures = seen.Failures[:min(len(seen.Failures), MaxFailureCounts)]
-	return seen
 }
 
 // broadcastKeys is how the keys of a broadcast's attempts begin. Callers can't send such a key.
@@ -369,8 +305,8 @@ func BroadcastWait(seconds, n int) time.Duration {
 }
 
 // Follow gives the row the outcome of its attempt, and tells whether it changed. An attempt
-// that the row has left behind changes nothing.
-func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, now Time) bool {
+// that the row has left behind changes nothing. sent is the time of the message that was sent.
+func (r *BroadcastRow) Follow(at *Attempt, sent Time, effect Effect, state BroadcastState, now Time) bool {
 	if r.Attempt != at.ID || r.Status != RowSending && r.Status != RowInDoubt {
 		return false
 	}
@@ -380,12 +316,18 @@ func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, 
 		r.Status = RowSent
 		if at.Stored() {
 			r.Contact, r.Message, r.Conversation = at.Plan.Contact, at.Plan.Message, at.Plan.Conversation
+			r.SentAt, r.Channel = sent, at.Plan.Channel
 		}
 	case InDoubt:
 		r.Status = RowInDoubt
+		if !at.Erased { // whoever answers it has got it
+			r.SentAt, r.Channel = at.CreatedAt, at.Plan.Channel
+		}
 	case Released:
 		r.Status, r.Reason = RowRefused, RowReleased
+		r.notSent()
 	case Refused:
+		r.notSent()
 		r.refused(at, effect, state, now)
 	}
 	if r.Status != was {
@@ -393,6 +335,9 @@ func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, 
 	}
 	return r.Status != was
 }
+
+// notSent forgets what the row has of a message that is known not to have been sent.
+func (r *BroadcastRow) notSent() { r.SentAt, r.Channel, r.Data.Reply = 0, ID{}, RowReply{} }
 
 func (r *BroadcastRow) refused(at *Attempt, effect Effect, state BroadcastState, now Time) {
 	refusal := at.Refusal
@@ -453,6 +398,19 @@ func (r *BroadcastRow) Reach(m *Message, now Time) bool {
 	return true
 }
 
+// Hear notes what the row's person did, if it counts for the row, and tells whether the row
+// changed. It counts if it quotes the row's message or comes after it, within ReplyLife. The
+// caller gives what quotes no broadcast to the row of the newest message before.
+func (r *BroadcastRow) Hear(h Heard) bool {
+	quotes := !h.Quotes.IsZero() && h.Quotes == r.Message
+	if r.SentAt == 0 || h.At > r.SentAt+Time(ReplyLife.Milliseconds()) || h.At <= r.SentAt && !quotes {
+		return false
+	}
+	was := r.Data.Reply
+	r.Data.Reply.hear(h, quotes)
+	return r.Data.Reply != was
+}
+
 // Erase removes all that a row of a deleted person says, but its status and the reason. One
 // that is being sent, or is in doubt, keeps its attempt's id until it is settled.
 func (r *BroadcastRow) Erase(now Time) {
@@ -463,6 +421,7 @@ func (r *BroadcastRow) Erase(now Time) {
 	if r.Status != RowSending && r.Status != RowInDoubt {
 		r.Attempt = ID{}
 	}
+	r.SentAt, r.Channel = 0, ID{}
 	r.Data = RowData{Claims: r.Data.Claims, Died: r.Data.Died}
 }
 
@@ -525,11 +484,13 @@ type RowFilter struct {
 	Status  RowStatus // "": any
 	Reason  RowReason // "": any
 	Contact *ID       // nil: any
+	Replied *bool     // nil: any
 }
 
 // Passes tells whether a row matches the filter.
 func (f RowFilter) Passes(r *BroadcastRow) bool {
-	return (f.Status == "" || r.Status == f.Status) && (f.Reason == "" || r.Reason == f.Reason) && (f.Contact == nil || r.Contact == *f.Contact)
+	return (f.Status == "" || r.Status == f.Status) && (f.Reason == "" || r.Reason == f.Reason) && (f.Contact == nil || r.Contact == *f.Contact) &&
+		(f.Replied == nil || (r.Data.Reply.At > 0) == *f.Replied)
 }
 
 // A RowRef identifies a row.

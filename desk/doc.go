@@ -46,6 +46,8 @@
 //	history.go       the history of a contact
 //	broadcast.go     broadcasts: what they say, their states, limits
 //	broadcast_row.go their rows: a row's turn, what became of it
+//	broadcast_reply.go what their people did after the message
+//	broadcast_counts.go how rows are counted
 //	import.go        imports of files: limits, how far they are
 //	upload.go        files that are imported in the console: states, limits
 //	export.go        exports: a limit, deleted contacts

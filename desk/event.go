@@ -257,7 +257,7 @@ type Event struct {
 	Key          string // the id of a record without a UUID: an attribute's key, a snippet's shortcut, CHANNEL/NAME/LANGUAGE of a template
 	Conversation ID     // of a message, a note or a send; otherwise zero
 	Contact      ID     // of a message, a note, a send or a conversation; otherwise zero
-	TS           Time   // the time of a message, needed to look it up; otherwise 0
+	TS           Time   // the time of a message, needed to look it up, or of a provider's notice that a person opted out or in; otherwise 0
 	Actor        Actor
 	At           Time
 	Changed      []string // of an update: names of fields, sorted

@@ -60,8 +60,12 @@ type Broadcasts interface {
 	// RowsOfMessages returns the rows whose messages have these ids.
 	RowsOfMessages(ctx context.Context, ws desk.ID, messages []desk.ID) ([]*desk.BroadcastRow, error)
 
-	// BroadcastPlaces returns up to which event the deliveries of each workspace were
-	// followed. A workspace in which no broadcast was started is missing.
+	// RowsBefore returns, for each of the places, the row of the newest message that a broadcast
+	// sent before; nil if there is none.
+	RowsBefore(ctx context.Context, ws desk.ID, places []TalkPlace) ([]*desk.BroadcastRow, error)
+
+	// BroadcastPlaces returns up to which event the deliveries and the replies of each workspace
+	// were followed. A workspace in which no broadcast was started is missing.
 	BroadcastPlaces(ctx context.Context, of []desk.ID) (map[desk.ID]desk.EventPlace, error)
 }
 
@@ -118,17 +122,22 @@ type BroadcastTx interface {
 // A RowRef identifies a row.
 type RowRef = desk.RowRef
 
+// A TalkPlace is a moment in what a contact and the workspace write to each other on a channel.
+type TalkPlace struct {
+	Channel      desk.ID
+	Conversation desk.ID // the contact is the one of this conversation
+	Contact      desk.ID // the contact; zero: see Conversation
+	At           desk.Time
+}
+
 // A RowChange is a row that is stored.
 type RowChange struct {
-	Was *desk.RowKey // nil: it is new
+	Was []desk.RowKey // nil: it is new
 	Row *desk.BroadcastRow
 }
 
 // Change notes how a row counts before it is changed.
-func Change(r *desk.BroadcastRow) RowChange {
-	was := r.Key()
-	return RowChange{&was, r}
-}
+func Change(r *desk.BroadcastRow) RowChange { return RowChange{r.Keys(), r} }
 
 // A BroadcastUse has the numbers that limit a workspace's broadcasts.
 type BroadcastUse struct {

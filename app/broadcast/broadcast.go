@@ -9,7 +9,7 @@
 //	drive.go      which process drives which workspace
 //	run.go        one step of a broadcast that runs
 //	runner.go     what a process remembers of a broadcast: its pace, its waits
-//	follow.go     deliveries, and what is left to do after the end
+//	follow.go     outcomes, deliveries, replies, and what is left to do after the end
 package broadcast
 
 import (

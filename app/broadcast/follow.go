@@ -1,8 +1,11 @@
 package broadcast
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"parley/app/steps"
@@ -10,9 +13,14 @@ import (
 	"parley/store"
 )
 
+// An Outcome says what the attempt of a row does not.
+type Outcome struct {
+	Sent desk.Time // the time of the message, if it was sent
+	Died bool      // the attempt is in doubt because its process ended
+}
+
 // Follow gives the row of an attempt the attempt's outcome, in the transaction that stores it.
-// died tells that the attempt is in doubt because its process ended.
-func (a *Service) Follow(tx store.Tx, at *desk.Attempt, died bool) error {
+func (a *Service) Follow(tx store.Tx, at *desk.Attempt, o Outcome) error {
 	if at.Broadcast.IsZero() {
 		return nil
 	}
@@ -34,10 +42,50 @@ func (a *Service) Follow(tx store.Tx, at *desk.Attempt, died bool) error {
 		return err
 	}
 	change := store.Change(row)
-	if row.Data.Died = died; !row.Follow(at, effect, state, tx.Now()) {
+	if row.Data.Died = o.Died; !row.Follow(at, o.Sent, effect, state, tx.Now()) {
 		return nil
 	}
 	return tx.PutRows(at.Broadcast, []store.RowChange{change})
+}
+
+// restore gives rows that a server of an older release has left behind the outcomes of their
+// attempts.
+func (a *Service) restore(ctx context.Context, d *drive, b *desk.Broadcast) error {
+	for after := (desk.ID{}); ; {
+		rows, err := a.Store.ClaimedRows(ctx, d.ws, b.ID, desk.RowSending, after, lookStep)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			after = row.ID
+			at, err := a.Store.Attempt(ctx, d.ws, row.Attempt)
+			if err != nil {
+				return err
+			}
+			if at == nil || at.Phase == desk.Dispatching {
+				continue
+			}
+			err = a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
+				o := Outcome{}
+				if at.Stored() {
+					m, err := tx.Message(at.Plan.Conversation, at.Plan.Message)
+					if err != nil {
+						return err
+					}
+					if m != nil {
+						o.Sent = m.TS
+					}
+				}
+				return a.Follow(tx, at, o)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if len(rows) < lookStep {
+			return nil
+		}
+	}
 }
 
 // tidy cancels or deletes rows of a broadcast that has ended or was deleted.
@@ -142,8 +190,8 @@ func stop(ctx context.Context, s store.Store, ws desk.ID, list []*desk.Broadcast
 	})
 }
 
-// deliveries are the events that change how far a row's message got.
-var deliveries = []desk.EventType{desk.MessageDelivered, desk.MessageRead, desk.MessageFailed}
+// followed are the events that change how far a row's message got, and what its person did.
+var followed = []desk.EventType{desk.MessageDelivered, desk.MessageRead, desk.MessageFailed, desk.MessageReceived, desk.ContactOptedOut}
 
 const (
 	followEvery = 500 * time.Millisecond
@@ -153,7 +201,8 @@ const (
 	far = 1000
 )
 
-// FollowDeliveries gives rows the delivery statuses of their messages, until ctx ends.
+// FollowDeliveries gives rows the delivery statuses of their messages, and what their people
+// did, until ctx ends.
 func (a *Service) FollowDeliveries(ctx context.Context) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -202,7 +251,7 @@ func (a *Service) follow(ctx context.Context, ws desk.ID, place desk.EventPlace)
 	if seen := a.seen[ws]; seen.Seq > place.Seq {
 		q.After = seen
 	}
-	which := func(*desk.Settings) ([]desk.EventType, error) { return deliveries, nil }
+	which := func(*desk.Settings) ([]desk.EventType, error) { return followed, nil }
 	page, err := a.Store.Events(ctx, ws, q, which)
 	if err == nil && page.Expired != "" && q.After != place { // the database was restored
 		q.After = place
@@ -216,35 +265,33 @@ func (a *Service) follow(ctx context.Context, ws desk.ID, place desk.EventPlace)
 		return 0, err
 	}
 	left = page.Newest.Seq - page.Next.Seq
-	var messages []desk.ID
-	for i := range page.Events {
-		if m := page.Messages[page.Events[i].Subject]; m != nil && m.Author.Type == desk.AuthorBroadcast {
-			messages = append(messages, m.ID)
-		}
-	}
-	if len(messages) == 0 && page.Next.Seq-place.Seq < far {
-		a.seen[ws] = page.Next
-		return left, nil // it is not worth a write
-	}
-	found, err := a.Store.RowsOfMessages(ctx, ws, messages)
+	rows, err := a.newsOf(ctx, ws, page)
 	if err != nil {
 		return left, err
+	}
+	if len(rows) == 0 && page.Next.Seq-place.Seq < far {
+		a.seen[ws] = page.Next
+		return left, nil // it is not worth a write
 	}
 	return left, a.Store.InTx(ctx, ws, func(tx store.Tx) error {
 		moved, err := tx.MoveBroadcasts(place, page.Next)
 		if err != nil || !moved {
 			return err // another process was faster
 		}
-		for _, f := range found {
-			row, err := tx.BroadcastRow(f.Broadcast, f.ID)
+		for _, news := range rows {
+			row, err := tx.BroadcastRow(news.of.Broadcast, news.of.Row)
 			if err != nil {
 				return err
 			}
-			if row == nil || row.Message != f.Message {
+			if row == nil {
 				continue
 			}
 			change := store.Change(row)
-			if m := page.Messages[row.Message]; m == nil || !row.Reach(m, a.Now()) {
+			changed := news.message != nil && row.Message == news.message.ID && row.Reach(news.message, a.Now())
+			for _, h := range news.heard {
+				changed = row.Hear(h) || changed
+			}
+			if !changed {
 				continue
 			}
 			if err := tx.PutRows(row.Broadcast, []store.RowChange{change}); err != nil {
@@ -253,4 +300,113 @@ func (a *Service) follow(ctx context.Context, ws desk.ID, place desk.EventPlace)
 		}
 		return nil
 	})
+}
+
+// A rowNews is what a page of events says about a row.
+type rowNews struct {
+	of      store.RowRef
+	message *desk.Message // the row's message, if its delivery status changed
+	heard   []desk.Heard
+}
+
+// A told is something that a person did, and where.
+type told struct {
+	desk.Heard
+	place store.TalkPlace
+}
+
+// newsOf returns what a page of events says about rows, in the order of the rows' ids.
+func (a *Service) newsOf(ctx context.Context, ws desk.ID, page *store.EventPage) ([]*rowNews, error) {
+	list, err := a.toldIn(ctx, ws, page)
+	if err != nil {
+		return nil, err
+	}
+	var messages []desk.ID
+	for id, m := range page.Messages {
+		if m != nil && m.Author.Type == desk.AuthorBroadcast {
+			messages = append(messages, id)
+		}
+	}
+	for _, t := range list {
+		if !t.Quotes.IsZero() {
+			messages = append(messages, t.Quotes)
+		}
+	}
+	news := map[store.RowRef]*rowNews{}
+	about := func(r *desk.BroadcastRow) *rowNews {
+		ref := store.RowRef{Broadcast: r.Broadcast, Row: r.ID}
+		if news[ref] == nil {
+			news[ref] = &rowNews{of: ref}
+		}
+		return news[ref]
+	}
+	ofMessage := map[desk.ID]*desk.BroadcastRow{}
+	if len(messages) > 0 {
+		found, err := a.Store.RowsOfMessages(ctx, ws, messages)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			ofMessage[r.Message] = r
+			if m := page.Messages[r.Message]; m != nil {
+				about(r).message = m
+			}
+		}
+	}
+	var others []told
+	var places []store.TalkPlace
+	for _, t := range list {
+		if r := ofMessage[t.Quotes]; r != nil {
+			n := about(r)
+			n.heard = append(n.heard, t.Heard)
+			continue
+		}
+		others, places = append(others, t), append(places, t.place)
+	}
+	if len(places) > 0 {
+		before, err := a.Store.RowsBefore(ctx, ws, places)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range before {
+			if r != nil {
+				n := about(r)
+				n.heard = append(n.heard, others[i].Heard)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(news), func(x, y *rowNews) int {
+		return cmp.Or(x.of.Broadcast.Compare(y.of.Broadcast), x.of.Row.Compare(y.of.Row))
+	}), nil
+}
+
+// toldIn returns what people did in a page of events: wrote, or opted out at the provider. A
+// stop word is in the message that they wrote.
+func (a *Service) toldIn(ctx context.Context, ws desk.ID, page *store.EventPage) (list []told, err error) {
+	var people []desk.ID // who opted out
+	for i := range page.Events {
+		switch e := &page.Events[i]; e.Type {
+		case desk.MessageReceived:
+			if m := page.Messages[e.Subject]; m != nil {
+				if h, counts := m.Heard(); counts {
+					list = append(list, told{h, store.TalkPlace{Channel: m.ChannelID, Conversation: m.ConversationID, At: m.TS}})
+				}
+			}
+		case desk.ContactOptedOut:
+			if e.TS > 0 {
+				people = append(people, e.Subject)
+				list = append(list, told{desk.Heard{At: e.TS, OptedOut: true}, store.TalkPlace{Channel: e.Actor.ID, Contact: e.Subject, At: e.TS}})
+			}
+		}
+	}
+	if people == nil {
+		return list, nil
+	}
+	merged, err := a.Store.Merged(ctx, ws, people)
+	for i := range list {
+		if into, gone := merged[list[i].place.Contact]; gone {
+			list[i].place.Contact = into.Into
+		}
+	}
+	return list, err
 }

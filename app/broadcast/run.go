@@ -667,30 +667,3 @@ func (a *Service) left(ctx context.Context, d *drive, b *desk.Broadcast) (left, 
 	rows, err := a.Store.PendingRows(ctx, d.ws, b.ID, false, desk.ID{}, 1)
 	return len(rows) > 0, len(rows) > 0, err
 }
-
-// restore gives rows that a server of an older release has left behind the outcomes of their
-// attempts.
-func (a *Service) restore(ctx context.Context, d *drive, b *desk.Broadcast) error {
-	for after := (desk.ID{}); ; {
-		rows, err := a.Store.ClaimedRows(ctx, d.ws, b.ID, desk.RowSending, after, lookStep)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			after = row.ID
-			at, err := a.Store.Attempt(ctx, d.ws, row.Attempt)
-			if err != nil {
-				return err
-			}
-			if at == nil || at.Phase == desk.Dispatching {
-				continue
-			}
-			if err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error { return a.Follow(tx, at, false) }); err != nil {
-				return err
-			}
-		}
-		if len(rows) < lookStep {
-			return nil
-		}
-	}
-}

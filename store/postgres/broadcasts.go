@@ -27,7 +27,7 @@ const (
 	broadcastUseQuery = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0)::bigint FROM broadcasts WHERE workspace_id = $1`
 	countsQuery       = `SELECT broadcast_id, status, reason, code, max(title), sum(n)::bigint FROM broadcast_counts WHERE workspace_id = $1 AND broadcast_id = ANY ($2::uuid[]) GROUP BY broadcast_id, status, reason, code`
 
-	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, data`
+	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, sent_at, channel_id, data`
 	rowQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id = $3`
 	rowsQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id > $3 ORDER BY broadcast_id, id LIMIT $4`
 	rowsOfQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id > $3 AND contact_id = $5 ORDER BY id LIMIT $4`
@@ -41,13 +41,15 @@ const (
 	rowsByIDQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id = ANY ($3::uuid[])`
 	sameRowsQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND contact_id = ANY ($3::uuid[]) AND broadcast_id = $2
 		UNION SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND number <> '' AND number = ANY ($4::text[]) AND broadcast_id = $2`
+	rowBeforeQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND contact_id = coalesce($2, (SELECT contact_id FROM conversations WHERE workspace_id = $1 AND id = $3))
+		AND channel_id = $4 AND sent_at > 0 AND sent_at < $5 ORDER BY sent_at DESC LIMIT 1`
 	ofMessagesQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND message_id IS NOT NULL AND message_id = ANY ($2::uuid[])`
 
 	putRowsQuery = `INSERT INTO broadcast_rows (workspace_id, ` + rowColumns + `) SELECT w.id, $2::uuid, u.* FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[],
-		$9::text[], $10::uuid[], $11::uuid[], $12::uuid[], $13::bigint[], $14::bigint[], $15::text[]) u` + inWorkspace + `
+		$9::text[], $10::uuid[], $11::uuid[], $12::uuid[], $13::bigint[], $14::bigint[], $15::bigint[], $16::uuid[], $17::text[]) u` + inWorkspace + `
 		ON CONFLICT (workspace_id, broadcast_id, id) DO UPDATE SET contact_id = excluded.contact_id, number = excluded.number, address = excluded.address, status = excluded.status,
 		reason = excluded.reason, failure = excluded.failure, attempt_id = excluded.attempt_id, message_id = excluded.message_id, conversation_id = excluded.conversation_id,
-		at = excluded.at, due_at = excluded.due_at, data = excluded.data`
+		at = excluded.at, due_at = excluded.due_at, sent_at = excluded.sent_at, channel_id = excluded.channel_id, data = excluded.data`
 	addCountsQuery = `INSERT INTO broadcast_counts (workspace_id, broadcast_id, share, status, reason, code, title, n)
 		SELECT w.id, $2::uuid, u.* FROM unnest($3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bigint[]) u` + inWorkspace + `
 		ON CONFLICT (workspace_id, broadcast_id, share, status, reason, code) DO UPDATE SET n = broadcast_counts.n + excluded.n, title = excluded.title`
@@ -81,7 +83,7 @@ func readBroadcast(row pgx.Row) (*desk.Broadcast, error) {
 func readRow(row pgx.Row) (*desk.BroadcastRow, error) {
 	var r desk.BroadcastRow
 	err := row.Scan(into(&r.Broadcast), into(&r.ID), into(&r.Contact), &r.Number, &r.To, (*string)(&r.Status), (*string)(&r.Reason), document{&r.Failure},
-		into(&r.Attempt), into(&r.Message), into(&r.Conversation), (*int64)(&r.At), (*int64)(&r.DueAt), document{&r.Data})
+		into(&r.Attempt), into(&r.Message), into(&r.Conversation), (*int64)(&r.At), (*int64)(&r.DueAt), (*int64)(&r.SentAt), into(&r.Channel), document{&r.Data})
 	return &r, err
 }
 
@@ -184,11 +186,7 @@ func (s *Store) EndedBroadcasts(ctx context.Context, ws desk.ID, before desk.Tim
 
 // BroadcastRows returns a page of rows.
 func (s *Store) BroadcastRows(ctx context.Context, ws, broadcast desk.ID, f desk.RowFilter, after desk.ID, limit int) (list []*desk.BroadcastRow, next *desk.ID, err error) {
-	most := limit + 1
-	if f.Status != "" || f.Reason != "" {
-		most = desk.MaxLooked + 1
-	}
-	query, args := rowsQuery, []any{uuid(ws), uuid(broadcast), uuid(after), most}
+	query, args := rowsQuery, []any{uuid(ws), uuid(broadcast), uuid(after), stored.RowsToRead(f, limit)}
 	if f.Contact != nil {
 		query, args = rowsOfQuery, append(args, uuid(*f.Contact))
 	}
@@ -328,6 +326,21 @@ func (s *Store) RowsOfMessages(ctx context.Context, ws desk.ID, messages []desk.
 	return s.rows(ctx, "rows of messages", ofMessagesQuery, uuid(ws), uuids(messages))
 }
 
+// RowsBefore returns the rows of the newest messages before, in one round trip.
+func (s *Store) RowsBefore(ctx context.Context, ws desk.ID, places []store.TalkPlace) (list []*desk.BroadcastRow, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list = make([]*desk.BroadcastRow, len(places))
+		for i, place := range places {
+			p.each(func(row pgx.Row) (err error) {
+				list[i], err = readRow(row)
+				return err
+			}, rowBeforeQuery, uuid(ws), orNull(place.Contact), uuid(place.Conversation), uuid(place.Channel), int64(place.At))
+		}
+		return p.send("rows before")
+	})
+	return list, err
+}
+
 // BroadcastPlaces returns up to which event deliveries were followed.
 func (s *Store) BroadcastPlaces(ctx context.Context, of []desk.ID) (places map[desk.ID]desk.EventPlace, err error) {
 	err = s.read(ctx, func(p *pipe) error {
@@ -391,18 +404,19 @@ func (t *tx) PutRows(broadcast desk.ID, rows []store.RowChange) error {
 		return t.fail
 	}
 	var ids pgtype.FlatArray[uuid]
-	var contacts, attempts, messages, conversations pgtype.FlatArray[pgtype.UUID]
+	var contacts, attempts, messages, conversations, channels pgtype.FlatArray[pgtype.UUID]
 	var numbers, addresses, statuses, reasons []string
 	var failures, data []jsonText
-	var at, due []int64
+	var at, due, sent []int64
 	for _, c := range stored.SortRows(rows) {
 		r := c.Row
 		ids, contacts, numbers, addresses = append(ids, uuid(r.ID)), append(contacts, orNull(r.Contact)), append(numbers, r.Number), append(addresses, r.To)
 		statuses, reasons, failures = append(statuses, string(r.Status)), append(reasons, string(r.Reason)), append(failures, asJSON(r.Failure))
 		attempts, messages, conversations = append(attempts, orNull(r.Attempt)), append(messages, orNull(r.Message)), append(conversations, orNull(r.Conversation))
-		at, due, data = append(at, int64(r.At)), append(due, int64(r.DueAt)), append(data, asJSON(r.Data))
+		at, due, sent = append(at, int64(r.At)), append(due, int64(r.DueAt)), append(sent, int64(r.SentAt))
+		channels, data = append(channels, orNull(r.Channel)), append(data, asJSON(r.Data))
 	}
-	t.put(putRowsQuery, uuid(t.ws), uuid(broadcast), ids, contacts, numbers, addresses, statuses, reasons, failures, attempts, messages, conversations, at, due, data)
+	t.put(putRowsQuery, uuid(t.ws), uuid(broadcast), ids, contacts, numbers, addresses, statuses, reasons, failures, attempts, messages, conversations, at, due, sent, channels, data)
 	t.addCounts(broadcast, stored.CountsOf(rows))
 	return t.fail
 }

@@ -61,6 +61,8 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00040_conflicts.sql":       "96b0e50f60bd4678f05cb67a8e662b766e4f30279b3e15783bf7615034f6f880",
 		"00041_broadcast_files.sql": "523ac8e689ddd4fbff867e329c65f7b9f3c92a2991f89a4e4e64dea87800a0bc",
 		"00042_ages.sql":            "07e323624872e9a802d91bbc7b1650777b55b704b1ffc218a00dbcf5ba48d19d",
+
+		"00043_broadcast_replies.sql": "4655df87aaa164c748e2346f69e5a18443c5ba011dd8c46505cfd1d58ca1c8ea",
 	})
 }
 

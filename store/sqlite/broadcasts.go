@@ -24,7 +24,7 @@ const (
 	broadcastUseQuery  = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0) FROM broadcasts WHERE workspace_id = ?`
 	countsQuery        = `SELECT status, reason, code, max(title), sum(n) FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ? GROUP BY status, reason, code`
 
-	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, data`
+	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, sent_at, channel_id, data`
 	rowQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = ? AND broadcast_id = ? AND id = ?`
 	rowsQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = ? AND broadcast_id = ? AND id > ? ORDER BY id LIMIT +?`
 	rowsOfQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_contact WHERE workspace_id = ? AND broadcast_id = ? AND id > ? AND contact_id = ? ORDER BY id LIMIT +?`
@@ -39,9 +39,11 @@ const (
 	byContactQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_contact WHERE workspace_id = ? AND contact_id = ?`
 	byNumberQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_number WHERE workspace_id = ? AND number = ? AND number <> ''`
 	inBroadcast      = ` AND broadcast_id = ?`
-	ofMessageQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_message WHERE workspace_id = ? AND message_id = ?`
-	putRowQuery      = `INSERT OR REPLACE INTO broadcast_rows (workspace_id, ` + rowColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	addCountQuery    = `INSERT INTO broadcast_counts (workspace_id, broadcast_id, share, status, reason, code, title, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+	rowBeforeQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_sent WHERE workspace_id = ?1 AND sent_at > 0 AND contact_id = coalesce(?2, (SELECT contact_id FROM conversations WHERE workspace_id = ?1 AND id = ?3))
+		AND channel_id = ?4 AND sent_at < ?5 ORDER BY sent_at DESC LIMIT 1`
+	ofMessageQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_message WHERE workspace_id = ? AND message_id = ?`
+	putRowQuery    = `INSERT OR REPLACE INTO broadcast_rows (workspace_id, ` + rowColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	addCountQuery  = `INSERT INTO broadcast_counts (workspace_id, broadcast_id, share, status, reason, code, title, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, broadcast_id, share, status, reason, code) DO UPDATE SET n = n + excluded.n, title = excluded.title`
 	toCancelQuery    = `SELECT ` + rowColumns + ofTurns + ` LIMIT +?`
 	dropRowQuery     = `DELETE FROM broadcast_rows WHERE workspace_id = ? AND broadcast_id = ? AND id = ?`
@@ -72,6 +74,7 @@ func readRow(s *stmt) *desk.BroadcastRow {
 	}
 	s.readJSON(&r.Failure)
 	r.Attempt, r.Message, r.Conversation, r.At, r.DueAt = s.readID(), s.readID(), s.readID(), s.readTime(), s.readTime()
+	r.SentAt, r.Channel = s.readTime(), s.readID()
 	s.readJSON(&r.Data)
 	return r
 }
@@ -171,16 +174,12 @@ func (s *Store) EndedBroadcasts(ctx context.Context, ws desk.ID, before desk.Tim
 
 // BroadcastRows returns a page of rows.
 func (s *Store) BroadcastRows(ctx context.Context, ws, broadcast desk.ID, f desk.RowFilter, after desk.ID, limit int) (list []*desk.BroadcastRow, next *desk.ID, err error) {
-	most := limit + 1
-	if f.Status != "" || f.Reason != "" {
-		most = desk.MaxLooked + 1
-	}
 	err = s.read(ctx, int64(pointRead+limit/4), func(c conn) error {
 		rows := c.stmt(rowsQuery).id(ws).id(broadcast).id(after)
 		if f.Contact != nil {
 			rows = c.stmt(rowsOfQuery).id(ws).id(broadcast).id(after).id(*f.Contact)
 		}
-		rows = rows.int(int64(most))
+		rows = rows.int(int64(stored.RowsToRead(f, limit)))
 		page := stored.RowPage{Filter: f, Size: desk.NewPageSize(limit)}
 		for rows.next() && page.Add(readRow(&rows)) {
 		}
@@ -330,6 +329,21 @@ func (s *Store) RowsOfMessages(ctx context.Context, ws desk.ID, messages []desk.
 	return list, err
 }
 
+// RowsBefore returns the rows of the newest messages before.
+func (s *Store) RowsBefore(ctx context.Context, ws desk.ID, places []store.TalkPlace) (list []*desk.BroadcastRow, err error) {
+	err = s.read(ctx, int64(2*pointRead*len(places)), func(c conn) error {
+		list = make([]*desk.BroadcastRow, len(places))
+		for i, p := range places {
+			row := c.stmt(rowBeforeQuery).id(ws).idOrNull(p.Contact).id(p.Conversation).id(p.Channel).time(p.At)
+			if list[i], err = one("row before", row, readRow); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
 func readEventPlace(s *stmt) *desk.EventPlace {
 	return &desk.EventPlace{Seq: s.readInt(), Tag: s.readInt()}
 }
@@ -418,7 +432,7 @@ func putRows(c conn, ws, broadcast desk.ID, rows []store.RowChange) error {
 	for _, change := range stored.SortRows(rows) {
 		r := change.Row
 		if err := c.stmt(putRowQuery).id(ws).id(broadcast).id(r.ID).idOrNull(r.Contact).text(r.Number).text(r.To).text(string(r.Status)).text(string(r.Reason)).json(r.Failure).
-			idOrNull(r.Attempt).idOrNull(r.Message).idOrNull(r.Conversation).time(r.At).time(r.DueAt).json(r.Data).run(); err != nil {
+			idOrNull(r.Attempt).idOrNull(r.Message).idOrNull(r.Conversation).time(r.At).time(r.DueAt).time(r.SentAt).idOrNull(r.Channel).json(r.Data).run(); err != nil {
 			return failed("store row", err)
 		}
 	}

@@ -66,7 +66,7 @@ func Tables() []Table {
 		table("history", "workspace_id contact_id seq", "tag at kind actor_kind actor_id changed"),
 		table("history_places", "workspace_id", "seq tag"),
 		table("broadcasts", "workspace_id id", "state due_at ended_at size driven_at body media_id"),
-		table("broadcast_rows", "workspace_id broadcast_id id", "contact_id number address status reason failure attempt_id message_id conversation_id at due_at data"),
+		table("broadcast_rows", "workspace_id broadcast_id id", "contact_id number address status reason failure attempt_id message_id conversation_id at due_at sent_at channel_id data"),
 		table("broadcast_numbers", "workspace_id broadcast_id hash", "row_id"),
 		table("broadcast_counts", "workspace_id broadcast_id share status reason code", "title n"),
 		table("broadcast_places", "workspace_id", "seq tag"),

@@ -55,6 +55,8 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00038_conflicts.sql":       "e8f85c6732e87a5c6d40022b28d0344e6df498a7d53b2fdbe9a56b3466b7e6ef",
 		"00039_broadcast_files.sql": "c6ff11aa8cc781c00d87a824074aa4fed8166c70c059c6239639e6fbb1e29133",
 		"00040_ages.sql":            "03300a632e5feb230e18d9e9317c56a6964fbc84e38f9486bc374941b3590bfe",
+
+		"00041_broadcast_replies.sql": "661dcea2501abe4cca71ac5af2530e7e4e710b58ef904015e61199cc733018cf",
 	})
 }
 

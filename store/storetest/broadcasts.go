@@ -250,6 +250,80 @@ func broadcastRows(t *testing.T, s store.Store) {
 	}
 }
 
+// broadcastReplies: replies are stored with their rows, counted, and forgotten with them; the row
+// of the newest message before a moment is found.
+func broadcastReplies(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	person, channel, conversation := put(t, s, ws, called("Ann", 1)), newID(), newID()
+	commit(t, s, ws, func(tx store.Tx) error {
+		return tx.PutConversation(&desk.Conversation{ID: conversation, ChannelID: channel, ContactID: person.ID, Status: desk.StatusArchived, CreatedAt: 1})
+	})
+	var list []*desk.Broadcast
+	var rows []*desk.BroadcastRow
+	for i, at := range []desk.Time{10, 20, 0, 30} { // the third one has no message, and the last is on another channel
+		b := aBroadcast()
+		r := aRow(b, "34612345601")
+		r.Contact, r.Status, r.SentAt, r.Channel = person.ID, desk.RowSent, at, channel
+		if i == 3 {
+			r.Channel = newID()
+		}
+		list, rows = append(list, b), append(rows, r)
+		putBroadcast(t, s, ws, b)
+		putRow(t, s, ws, b, r)
+	}
+	places := []store.TalkPlace{
+		{Channel: channel, Contact: person.ID, At: 10}, {Channel: channel, Contact: person.ID, At: 11},
+		{Channel: channel, Conversation: conversation, At: 20}, {Channel: channel, Conversation: conversation, At: 99},
+		{Channel: channel, Contact: newID(), At: 99}, {Channel: channel, Conversation: newID(), At: 99}, {Channel: newID(), Contact: person.ID, At: 99},
+	}
+	found, err := s.RowsBefore(t.Context(), ws, places)
+	must(t, err)
+	equal(t, "rows before", found, []*desk.BroadcastRow{nil, rows[0], rows[0], rows[1], nil, nil, nil})
+	if found, err := s.RowsBefore(t.Context(), other, places[3:4]); err != nil || found[0] != nil {
+		t.Errorf("in another workspace: %v, %v", found, err)
+	}
+
+	b, r := list[0], rows[0]
+	counts := func(what string, replied, optedOut int64, choices ...desk.ChoiceCount) {
+		t.Helper()
+		stored, err := s.Broadcast(t.Context(), ws, b.ID)
+		must(t, err)
+		c := stored.Counts.As(desk.BroadcastRunning)
+		if c.Total() != 1 || c.ByStatus[r.Status] != 1 || c.Replied != replied || c.OptedOut != optedOut || !slices.Equal(c.Choices, choices) {
+			t.Errorf("%s: the counts are %+v", what, c)
+		}
+	}
+	counts("before", 0, 0)
+	changeRow(t, s, ws, r, func(r *desk.BroadcastRow) { r.Data.Reply = desk.RowReply{At: 12, Choice: "Yes", ChosenAt: 13} })
+	counts("a reply", 1, 0, desk.ChoiceCount{Title: "Yes", N: 1})
+	changeRow(t, s, ws, r, func(r *desk.BroadcastRow) {
+		r.Data.Reply = desk.RowReply{At: 11, Choice: "No", ChosenAt: 11, OptedOut: true}
+	})
+	counts("an earlier one", 1, 1, desk.ChoiceCount{Title: "No", N: 1})
+	yes, no := true, false
+	for _, want := range []struct {
+		replied *bool
+		n       int
+	}{{&yes, 1}, {&no, 0}, {nil, 1}} {
+		page, _, err := s.BroadcastRows(t.Context(), ws, b.ID, desk.RowFilter{Replied: want.replied}, desk.ID{}, 9)
+		if must(t, err); len(page) != want.n {
+			t.Errorf("%d rows, want %d", len(page), want.n)
+		} else if want.n > 0 {
+			equal(t, "stored", page[0], r)
+		}
+	}
+	must(t, s.UpdateContacts(t.Context(), ws, []*desk.Op{{Kind: desk.OpDelete, ByID: true, Target: person.ID}}, func(book *desk.Book, _, _ int) {
+		_, err := book.Apply(&desk.Op{Kind: desk.OpDelete, ByID: true, Target: person.ID}, desk.Actor{}, now(), newID)
+		must(t, err)
+	}))
+	counts("the person is deleted", 0, 0)
+	page, _, err := s.BroadcastRows(t.Context(), ws, b.ID, desk.RowFilter{}, desk.ID{}, 9)
+	must(t, err)
+	page[0].At = 0
+	equal(t, "erased", page[0], &desk.BroadcastRow{ID: r.ID, Broadcast: b.ID, Status: desk.RowSent})
+}
+
 // broadcastClaims: a number is claimed for one row; facts about people; attempts.
 func broadcastClaims(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
@@ -346,6 +420,7 @@ func broadcastErasure(t *testing.T, s store.Store) {
 	person := put(t, s, ws, called("Ann", 1))
 	byContact, byNumber, other := aRow(b, ""), aRow(b, "90555"), aRow(b, "905551")
 	byContact.Contact, byContact.Status, byContact.Attempt, byContact.Message = person.ID, desk.RowDelivered, newID(), newID()
+	byContact.SentAt, byContact.Channel = now(), newID()
 	if numbers := person.Numbers(); len(numbers) > 0 {
 		byNumber.Number = numbers[0]
 	} else {

@@ -147,6 +147,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"media/contents":                      contents,
 		"broadcasts/records":                  broadcastRecords,
 		"broadcasts/rows":                     broadcastRows,
+		"broadcasts/replies":                  broadcastReplies,
 		"broadcasts/claims":                   broadcastClaims,
 		"broadcasts/erasure":                  broadcastErasure,
 		"broadcasts/place":                    broadcastPlace,

@@ -41,14 +41,12 @@ func CountsOf(rows []store.RowChange) (list []Counted) {
 		list[i].N += n
 	}
 	for _, c := range rows {
-		now := c.Row.Key()
-		if c.Was != nil {
-			if *c.Was == now {
-				continue
-			}
-			add(c.Row.ID, *c.Was, -1)
+		for _, k := range c.Was {
+			add(c.Row.ID, k, -1)
 		}
-		add(c.Row.ID, now, 1)
+		for _, k := range c.Row.Keys() {
+			add(c.Row.ID, k, 1)
+		}
 	}
 	list = slices.DeleteFunc(list, func(c Counted) bool { return c.N == 0 })
 	slices.SortFunc(list, func(a, b Counted) int {
@@ -93,6 +91,14 @@ func BodyOf(b *desk.Broadcast) desk.Broadcast {
 func RowKeyOf(key string) (row desk.ID, known bool) {
 	row = (&desk.Attempt{Key: key}).Row()
 	return row, !row.IsZero()
+}
+
+// RowsToRead is how many rows a page needs at most.
+func RowsToRead(f desk.RowFilter, limit int) int {
+	if f.Status != "" || f.Reason != "" || f.Replied != nil {
+		return desk.MaxLooked + 1
+	}
+	return limit + 1
 }
 
 // A RowPage is a page of rows that is being read.
