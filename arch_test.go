@@ -26,7 +26,7 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/broadcast", "app/clock", "app/conflicts", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/search", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/broadcast", "app/clock", "app/conflicts", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/search", "app/segments", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":    {"desk", "store"},
@@ -43,10 +43,11 @@ var rooms = map[string][]string{
 	"doctor":        {"config", "desk", "store"},
 	"archive":       {"store/sqlite"},
 	"app/search":    {"app/cursors", "app/feed", "app/steps", "desk", "store"},
+	"app/segments":  {"app/cursors", "desk", "store"},
 	"app/cursors":   {"desk"},
 	"app/steps":     {"desk"},
 	"app/vault":     {},
-	"app/broadcast": {"app/cursors", "app/feed", "app/steps", "desk", "store"},
+	"app/broadcast": {"app/cursors", "app/feed", "app/segments", "app/steps", "desk", "store"},
 
 	// The interfaces to what app needs from outside, with their records.
 	"store":    {"desk"},
@@ -95,6 +96,7 @@ var never = map[string][]string{
 	"app/imports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/exports":    {"database/sql", "html/template", "net/http", "os"},
 	"app/search":     {"database/sql", "html/template", "net/http", "os"},
+	"app/segments":   {"database/sql", "html/template", "net/http", "os"},
 	"app/conflicts":  {"database/sql", "html/template", "net/http", "os"},
 	"app/merges":     {"database/sql", "html/template", "net/http", "os"},
 	"app/media":      {"database/sql", "html/template", "net/http", "os"},

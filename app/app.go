@@ -15,6 +15,7 @@ import (
 	"parley/app/media"
 	"parley/app/merges"
 	"parley/app/search"
+	"parley/app/segments"
 	"parley/desk"
 )
 
@@ -32,6 +33,7 @@ type App struct {
 	Media      *media.Service     // files
 	Merges     *merges.Service    // merging contacts
 	Search     *search.Service    // finding contacts by a text
+	Segments   *segments.Service  // filters of contacts
 	Broadcasts *broadcast.Service // one template to many people
 
 	base

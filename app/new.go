@@ -20,6 +20,7 @@ import (
 	"parley/app/media"
 	"parley/app/merges"
 	"parley/app/search"
+	"parley/app/segments"
 	"parley/app/vault"
 	"parley/desk"
 	"parley/provider"
@@ -107,6 +108,7 @@ func New(d Deps) *App {
 	a.Merges = merges.New(merges.Deps{Store: a.store, Cursors: a.cursors, Now: a.now, NewID: d.NewID})
 	a.Conflicts = conflicts.New(conflicts.Deps{Store: a.store, Merges: a.Merges, Cursors: a.cursors, Now: a.now, NewID: d.NewID, Uptime: uptime, Log: d.Log})
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
+	a.Segments = segments.New(segments.Deps{Store: a.store, Cursors: a.cursors, Now: a.now})
 	a.Broadcasts = broadcast.New(broadcast.Deps{
 		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Machine: machine{a}, Now: a.now, Uptime: uptime, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
 	})

@@ -41,6 +41,7 @@ func TestPostgres(t *testing.T) {
 		TestImport_overtaken, TestUpload, TestUpload_overtaken, TestUpload_killed, TestUpload_ends, TestUpload_forgotten,
 		TestExport_optOuts, TestExport_allowed, TestErase, TestExport_begin,
 		TestHistory_upgrade, TestSearch, TestSearch_upgrade, TestSearch_sealed, TestSearch_model, TestSearch_filters,
+		TestSegments_model,
 		TestSecrets_are_bound, TestSecrets_are_bound_to_where_they_go, TestSecrets_of_the_first_release, TestSecrets_are_not_shown, TestAddChannel, TestEditChannel_same, TestEditChannel_secrets, TestCheckChannel_signs_of_life, TestAddChannel_address,
 		TestSend_once, TestSend_refusals, TestSend_finds_the_recipient, TestSend_profile_of_another, TestSend_refused_leaves_nothing, TestSend_in_doubt_keeps_the_key, TestSend_waits, TestSend_many_wait, TestSend_waits_on_another_node, TestSend_two_holds, TestSend_waiting_ends, TestSend_runs_to_its_end, TestSend_key_expires, TestSend_with_a_key_revoked_meanwhile, TestSend_workspace_deleted, TestSend_presumed, TestSend_64_at_once, TestSend_64_of_one_key, TestSend_through_the_sandbox, TestSend_member, TestSend_needs, TestSend_fileDeleted, TestSend_fileOfDeleted, TestSend_needsChange, TestSend_lostFile, TestSend_holdsFile, TestSend_fileErased, TestSend_fileNotTaken,
 		TestSendEvents,

@@ -22,6 +22,10 @@ type Conversations interface {
 	// desk.MaxLimit references, all different.
 	Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) (map[desk.WindowRef]desk.Window, error)
 
+	// WroteAt returns when each of the contacts wrote the newest of their messages, on any
+	// channel. Contacts who never wrote are left out.
+	WroteAt(ctx context.Context, ws desk.ID, contacts []desk.ID) (map[desk.ID]desk.Time, error)
+
 	// CountConversations returns four counts of the open conversations of a channel (zero:
 	// of all channels): those that are assigned to the member, those that are unassigned,
 	// all, and those that are assigned to the member while a customer waits. Each count

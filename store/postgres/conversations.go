@@ -514,6 +514,24 @@ func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) 
 	return found, err
 }
 
+const wroteAtQuery = `SELECT contact_id, max(opened_at) FROM windows WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]) AND opened_at > 0 GROUP BY contact_id`
+
+// WroteAt returns when contacts wrote their newest messages.
+func (s *Store) WroteAt(ctx context.Context, ws desk.ID, contacts []desk.ID) (wrote map[desk.ID]desk.Time, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		wrote = map[desk.ID]desk.Time{}
+		p.each(func(row pgx.Row) error {
+			var id desk.ID
+			var at desk.Time
+			err := row.Scan(into(&id), (*int64)(&at))
+			wrote[id] = at
+			return err
+		}, wroteAtQuery, uuid(ws), uuids(contacts))
+		return p.send("newest messages")
+	})
+	return wrote, err
+}
+
 // eraseConversations deletes the conversations of contacts with all messages and notes.
 // It first locks the conversations, and so waits for transactions that write into them.
 // So the later statements see everything that these transactions have written.

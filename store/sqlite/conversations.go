@@ -557,6 +557,26 @@ func (s *Store) Windows(ctx context.Context, ws desk.ID, refs []desk.WindowRef) 
 	return found, err
 }
 
+const wroteAtQuery = `SELECT coalesce(max(opened_at), 0) FROM windows WHERE workspace_id = ? AND contact_id = ?`
+
+// WroteAt returns when contacts wrote their newest messages.
+func (s *Store) WroteAt(ctx context.Context, ws desk.ID, contacts []desk.ID) (wrote map[desk.ID]desk.Time, err error) {
+	err = s.read(ctx, int64(pointRead*len(contacts)), func(c conn) error {
+		wrote = map[desk.ID]desk.Time{}
+		for _, id := range contacts {
+			at, err := one("newest message", c.stmt(wroteAtQuery).id(ws).id(id), (*stmt).readTime)
+			if err != nil {
+				return err
+			}
+			if at > 0 {
+				wrote[id] = at
+			}
+		}
+		return nil
+	})
+	return wrote, err
+}
+
 const (
 	eraseMessagesQuery = `DELETE FROM messages WHERE workspace_id = ?1 AND conversation_id IN
 	(SELECT id FROM conversations` + byContact + ` WHERE workspace_id = ?1 AND contact_id = ?2)`

@@ -508,6 +508,39 @@ func windowsSurvive(t *testing.T, s store.Store) {
 	check(other, map[desk.WindowRef]desk.Window{})
 }
 
+// wroteAt: when people wrote their newest message on any channel. A window that was only shut
+// has no message.
+func wroteAt(t *testing.T, s store.Store) {
+	ws, _ := newWorkspace(t, s)
+	other, _ := newWorkspace(t, s)
+	one, two, never := newID(), newID(), newID()
+	commit(t, s, ws, func(tx store.Tx) error {
+		for _, w := range []struct {
+			contact desk.ID
+			desk.Window
+		}{{one, desk.Window{OpenedAt: 7}}, {one, desk.Window{OpenedAt: 9, Number: "905321112233"}}, {one, desk.Window{OpenedAt: 8}}, {two, desk.Window{OpenedAt: 5}}, {never, desk.Window{ShutAt: 6, ShutBy: desk.ByTheProvider}}} {
+			if err := tx.PutWindow(newID(), w.contact, w.Window); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, c := range []struct {
+		ws    desk.ID
+		asked []desk.ID
+		want  map[desk.ID]desk.Time
+	}{
+		{ws, []desk.ID{one, never, newID(), two}, map[desk.ID]desk.Time{one: 9, two: 5}},
+		{ws, []desk.ID{never}, map[desk.ID]desk.Time{}},
+		{ws, nil, map[desk.ID]desk.Time{}},
+		{other, []desk.ID{one}, map[desk.ID]desk.Time{}},
+	} {
+		got, err := s.WroteAt(t.Context(), c.ws, c.asked)
+		must(t, err)
+		equal(t, "newest messages", got, c.want)
+	}
+}
+
 // newestConversation: the newest conversation with a person on a channel is found,
 // whatever its status is.
 func newestConversation(t *testing.T, s store.Store) {

@@ -89,6 +89,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"conversation/talk_of_messages":       talkOfMessages,
 		"conversation/newest":                 newestConversation,
 		"conversation/windows":                windowsSurvive,
+		"conversation/wrote_at":               wroteAt,
 		"answer/loads_and_turns":              loadsAndTurns,
 		"answer/pool":                         pool,
 		"answer/auto_replies":                 autoReplies,
