@@ -102,7 +102,12 @@ func appendBroadcastCounts(b []byte, v *desk.Broadcast) []byte {
 		b = desk.AppendJSONString(append(b, `,"title":`...), f.Title)
 		return append(strconv.AppendInt(append(b, `,"count":`...), f.N, 10), '}')
 	})
-	return append(b, '}')
+	b = appendArray(append(b, `,"choices":`...), counts.Choices, func(b []byte, c desk.ChoiceCount) []byte {
+		b = desk.AppendJSONString(append(b, `{"title":`...), c.Title)
+		return append(strconv.AppendInt(append(b, `,"count":`...), c.N, 10), '}')
+	})
+	b = strconv.AppendInt(append(b, `,"replied":`...), counts.Replied, 10)
+	return append(strconv.AppendInt(append(b, `,"opted_out":`...), counts.OptedOut, 10), '}')
 }
 
 // appendBroadcast is appendBroadcast with the caller's settings.
@@ -295,7 +300,9 @@ func appendRow(b []byte, r desk.BroadcastRow) []byte {
 	b = appendID(append(b, `,"attempt_id":`...), r.Attempt)
 	b = appendID(append(b, `,"message_id":`...), r.Message)
 	b = appendID(append(b, `,"conversation_id":`...), r.Conversation)
-	return append(appendTime(append(b, `,"at":`...), r.At), '}')
+	b = appendTime(append(b, `,"at":`...), r.At)
+	b = appendTime(append(b, `,"replied_at":`...), r.Data.Reply.At)
+	return append(appendText(append(b, `,"choice":`...), r.Data.Reply.Choice), '}')
 }
 
 func (s *Server) listRows(c *call) (answer, error) {

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"parley/desk"
+	"parley/store"
 )
 
 // idOf returns the id of the record in an answer.
@@ -87,5 +90,29 @@ func TestBroadcasts_run(t *testing.T) {
 	s.want(404, "GET "+route, "")
 	if got := string(s.want(200, "GET /v1/broadcasts?state=cancelled", "")); got != `{"data":[]}` {
 		t.Errorf("after the deletion: %s", got)
+	}
+}
+
+// TestBroadcasts_replies: what people answered, in the record of a broadcast and in its rows.
+func TestBroadcasts_replies(t *testing.T) {
+	s := newDesk(t)
+	text := idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`))
+	id, _ := desk.ParseID(text)
+	s.inTx(func(tx store.Tx) error {
+		var rows []store.RowChange
+		for _, reply := range []desk.RowReply{{}, {At: 1_000, Choice: "Yes", ChosenAt: 2_000}, {At: 1_000, OptedOut: true}} {
+			rows = append(rows, store.RowChange{Row: &desk.BroadcastRow{ID: s.newID(), Broadcast: id, Status: desk.RowRead, At: 1, Data: desk.RowData{Reply: reply}}})
+		}
+		return tx.PutRows(id, rows)
+	})
+	got := string(s.want(200, "GET /v1/broadcasts/"+text, ""))
+	if !strings.Contains(got, `"failures":[],"choices":[{"title":"Yes","count":1}],"replied":2,"opted_out":1},"created_by"`) {
+		t.Errorf("counts: %s", got)
+	}
+	got = string(s.want(200, "GET /v1/broadcasts/"+text+"/rows", ""))
+	for _, want := range []string{`"replied_at":null,"choice":null}`, `"replied_at":"1970-01-01T00:00:01.000Z","choice":"Yes"}`, `"replied_at":"1970-01-01T00:00:01.000Z","choice":null}`} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("rows: %s, want %s", got, want)
+		}
 	}
 }

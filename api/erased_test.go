@@ -38,7 +38,7 @@ func (s *server) marked(kinds []string, people int) map[string][]string {
 func TestErased(t *testing.T) {
 	t.Parallel()
 	s := newDesk(t)
-	kinds := []string{"name", "note", "crm", "attribute", "text", "remark", "file", "answer", "lost", "callback", "response", "row"}
+	kinds := []string{"name", "note", "crm", "attribute", "text", "remark", "file", "answer", "lost", "callback", "response", "row", "choice"}
 	const people = 4
 	s.want(201, "POST /v1/attributes", `{"key":"about","type":"text"}`)
 	broadcast, _ := desk.ParseID(idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`)))
@@ -68,7 +68,8 @@ func TestErased(t *testing.T) {
 			if err := tx.PutMessage(&m); err != nil {
 				return err
 			}
-			row := &desk.BroadcastRow{ID: s.newID(), Broadcast: broadcast, Contact: contactID, Number: lost[1:], To: lost[1:], Status: desk.RowSent, At: 1, Data: desk.RowData{Values: []desk.NamedValue{{Address: "1", Value: mark("row")}}}}
+			row := &desk.BroadcastRow{ID: s.newID(), Broadcast: broadcast, Contact: contactID, Number: lost[1:], To: lost[1:], Status: desk.RowSent, At: 1, Data: desk.RowData{
+				Values: []desk.NamedValue{{Address: "1", Value: mark("row")}}, Reply: desk.RowReply{At: 2, Choice: mark("choice"), ChosenAt: 2}}}
 			if err := tx.PutRows(broadcast, []store.RowChange{{Row: row}}); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"parley/api"
 	"parley/app"
@@ -27,9 +28,22 @@ type ofBroadcasts struct {
 // answerBroadcast prints the record of a broadcast as the API has it.
 func answerBroadcast(s *session, b *desk.Broadcast, p desk.Principal, done string) error {
 	counts := b.Counts.As(b.State)
-	return s.answer(json.RawMessage(api.Broadcast(b, p.Settings)), "%s%s is %s%s: %d rows, %d sent or further, %d failed or refused, %d skipped, %d in doubt, %d pending.\n",
+	return s.answer(json.RawMessage(api.Broadcast(b, p.Settings)), "%s%s is %s%s: %d rows, %d sent or further, %d failed or refused, %d skipped, %d in doubt, %d pending; %d replied%s, %d opted out.\n",
 		done, b.Name, b.State, why(b), counts.Total(), counts.ByStatus[desk.RowSent]+counts.ByStatus[desk.RowDelivered]+counts.ByStatus[desk.RowRead],
-		counts.ByStatus[desk.RowFailed]+counts.ByStatus[desk.RowRefused], counts.ByStatus[desk.RowSkipped], counts.ByStatus[desk.RowInDoubt], counts.ByStatus[desk.RowPending]+counts.ByStatus[desk.RowSending])
+		counts.ByStatus[desk.RowFailed]+counts.ByStatus[desk.RowRefused], counts.ByStatus[desk.RowSkipped], counts.ByStatus[desk.RowInDoubt], counts.ByStatus[desk.RowPending]+counts.ByStatus[desk.RowSending],
+		counts.Replied, taps(counts), counts.OptedOut)
+}
+
+// taps lists the buttons that people tapped.
+func taps(counts *desk.BroadcastCounts) string {
+	var list []string
+	for _, c := range counts.Choices {
+		list = append(list, fmt.Sprintf("%q %d", c.Title, c.N))
+	}
+	if list == nil {
+		return ""
+	}
+	return " (" + strings.Join(list, ", ") + ")"
 }
 
 func why(b *desk.Broadcast) string {

@@ -555,13 +555,17 @@ func eraseRows(t *tx, deleted []*desk.Contact) error {
 		if err != nil {
 			return err
 		}
-		changes := make([]store.RowChange, len(rows))
+		chose, changes := false, make([]store.RowChange, len(rows))
 		for i, r := range rows {
 			changes[i] = store.Change(r)
+			chose = chose || r.Data.Reply.ChosenAt > 0
 			r.Erase(t.Now())
 		}
 		if err := t.PutRows(broadcast, changes); err != nil {
 			return err
+		}
+		if chose { // titles of buttons that nobody else tapped
+			t.put(`DELETE FROM broadcast_counts WHERE workspace_id = $1 AND broadcast_id = $2 AND status = 'choice' AND n = 0`, uuid(t.ws), uuid(broadcast))
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ const (
 	endedBroadcasts    = `SELECT id FROM broadcasts INDEXED BY broadcasts_state WHERE workspace_id = ? AND state IN ('done', 'cancelled') AND ended_at > 0 AND ended_at < ? AND size > 0 LIMIT +?`
 	putBroadcastQuery  = `INSERT OR REPLACE INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body, media_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	dropBroadcastQuery = `DELETE FROM broadcasts WHERE workspace_id = ? AND id = ?`
+	dropChoicesQuery   = `DELETE FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ? AND status = 'choice' AND n = 0`
 	dropCountsQuery    = `DELETE FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ?`
 	broadcastUseQuery  = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0) FROM broadcasts WHERE workspace_id = ?`
 	countsQuery        = `SELECT status, reason, code, max(title), sum(n) FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ? GROUP BY status, reason, code`
@@ -550,9 +551,15 @@ func eraseRows(c conn, ws desk.ID, deleted []*desk.Contact) error {
 		}
 		for _, r := range rows {
 			change := store.Change(r)
+			chose := r.Data.Reply.ChosenAt > 0
 			r.Erase(c.forgets.now())
 			if err := putRows(c, ws, r.Broadcast, []store.RowChange{change}); err != nil {
 				return err
+			}
+			if chose { // the title of a button that nobody else tapped
+				if err := c.stmt(dropChoicesQuery).id(ws).id(r.Broadcast).run(); err != nil {
+					return failed("drop choices", err)
+				}
 			}
 		}
 	}
