@@ -17,9 +17,12 @@
 package pgtest
 
 import (
+	"context"
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // shared returns the private server that all tests of this process use. The server does
@@ -53,7 +56,14 @@ func Database(t testing.TB) string {
 type Pool struct {
 	t    testing.TB
 	mu   sync.Mutex
-	free []string
+	free []pooled
+}
+
+// A pooled database has a connection that deletes the rows: a new one would first have to
+// read the catalogue of each table.
+type pooled struct {
+	url  string
+	conn *pgx.Conn
 }
 
 // NewPool returns a pool. Its databases are dropped when the test ends.
@@ -63,32 +73,49 @@ func NewPool(t testing.TB) *Pool { return &Pool{t: t} }
 // It has no rows, but it may have the tables of an earlier test.
 func (p *Pool) Database(t testing.TB) string {
 	t.Helper()
-	p.mu.Lock()
-	var database string
-	if n := len(p.free); n > 0 {
-		database, p.free = p.free[n-1], p.free[:n-1]
-	}
-	p.mu.Unlock()
-	if database == "" {
-		database = Database(p.t)
-	}
+	d := p.take()
 	t.Cleanup(func() {
-		statement(t, database, deleteRows)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if _, err := d.conn.Exec(ctx, deleteRows); err != nil {
+			t.Fatal(err)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.free = append(p.free, database)
+		p.free = append(p.free, d)
 	})
-	return database
+	return d.url
 }
 
-// deleteRows deletes all rows, except those of goose and the counter of hours, which
-// migrations create. For small tables, DELETE is faster than TRUNCATE. With
-// session_replication_role = replica, the server does not check foreign keys.
+func (p *Pool) take() pooled {
+	p.mu.Lock()
+	if n := len(p.free); n > 0 {
+		d := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.mu.Unlock()
+		return d
+	}
+	p.mu.Unlock()
+	d := pooled{url: Database(p.t)}
+	var err error
+	if d.conn, err = pgx.Connect(p.t.Context(), d.url); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = d.conn.Close(context.Background()) })
+	return d
+}
+
+// deleteRows deletes all rows, except those of goose, of the counter of hours, which
+// migrations create, and of the rules of claims, without which the next start would store
+// all claims anew. For small tables, DELETE is faster than TRUNCATE, and most tables never
+// had a row. With session_replication_role = replica, the server does not check foreign
+// keys.
 const deleteRows = `DO $$
 DECLARE one text;
 BEGIN
 	SET LOCAL session_replication_role = replica;
-	FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('goose_db_version', 'uptime') LOOP
+	FOR one IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+		AND relname NOT IN ('goose_db_version', 'uptime', 'claim_rules') AND pg_relation_size(oid) > 0 LOOP
 		EXECUTE format('DELETE FROM %I', one);
 	END LOOP;
 END $$`

@@ -51,6 +51,9 @@ func start(in string, hasty, citus bool) (_ *Server, err error) {
 	if _, err := identity(); err != nil {
 		return nil, err
 	}
+	if hasty && in == "" {
+		in = memory()
+	}
 	// Files that are written before the server runs need no sync.
 	return startFrom(in, bin, hasty, citus, func(s *Server) error {
 		return s.run("initdb", "-D", s.data(), "-U", "postgres", "--no-locale", "--encoding=UTF8", "--auth=trust", "--no-sync")

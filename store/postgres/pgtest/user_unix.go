@@ -33,6 +33,18 @@ func own(dir string) error {
 	return os.Chown(dir, uid, gid)
 }
 
+// memory returns the directory of files in memory, or "" if there is none with enough room.
+// A database has hundreds of files; on a disk, making and deleting them takes a quarter of
+// the server's time.
+func memory() string {
+	const dir, room = "/dev/shm", 4 << 30
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil || fs.Bavail*uint64(fs.Bsize) < room {
+		return ""
+	}
+	return dir
+}
+
 func postgresUser() (uid, gid int, err error) {
 	u, err := user.Lookup("postgres")
 	if err != nil {
