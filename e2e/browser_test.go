@@ -21,10 +21,19 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// chromium is the browser that all tests share. The first test starts it.
-var chromium = sync.OnceValues(func() (context.Context, error) {
+// Browsers that tests share. The first test that needs one starts it. The shell has no
+// windows: drawing a page costs it half the processor time.
+var (
+	shell    = sync.OnceValues(func() (context.Context, error) { return startBrowser("chromium-headless-shell") })
+	chromium = sync.OnceValues(func() (context.Context, error) {
+		return startBrowser("chromium", "chromium-browser", "google-chrome")
+	})
+)
+
+// startBrowser starts the first of some programs that is installed.
+func startBrowser(programs ...string) (context.Context, error) {
 	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range programs {
 		if path, err := exec.LookPath(name); err == nil {
 			program = path
 			break
@@ -43,20 +52,26 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 	}
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, _ = chromedp.NewContext(ctx)
-	stopChromium = stop
+	stopping.Lock()
+	defer stopping.Unlock()
+	stopBrowsers = append(stopBrowsers, stop)
 	return ctx, chromedp.Do(ctx)
-})
+}
 
 var errNoBrowser = errors.New("install chromium to run this test")
 
-// stopChromium is called after all tests have ended.
-var stopChromium = func() {}
+// stopBrowsers are called after all tests have ended.
+var (
+	stopping     sync.Mutex
+	stopBrowsers []func()
+)
 
 // A tab is a page of the browser.
 type tab struct {
-	t   testing.TB
-	ctx context.Context
-	url string // of the server
+	t    testing.TB
+	root context.Context // the browser
+	ctx  context.Context
+	url  string // of the server
 
 	mu      sync.Mutex
 	reports []string // violations of the Content-Security-Policy, exceptions, dialogs
@@ -66,18 +81,30 @@ type tab struct {
 // Content-Security-Policy, throws an exception, or opens a dialog of the browser.
 func newTab(t testing.TB, url string) *tab {
 	t.Helper()
-	return openTab(t, url, chromedp.WithNewBrowserContext())
+	root, err := shell()
+	if errors.Is(err, errNoBrowser) {
+		root, err = chromium()
+	}
+	return openTab(t, root, err, url, chromedp.WithNewBrowserContext())
+}
+
+// newWindow is newTab in a browser with windows. It asks the person for permissions, and
+// closes what a tab held as soon as the tab has gone to another page.
+func newWindow(t testing.TB, url string) *tab {
+	t.Helper()
+	root, err := chromium()
+	return openTab(t, root, err, url, chromedp.WithNewBrowserContext())
 }
 
 // another opens a second tab, with the same cookies.
 func (b *tab) another() *tab {
 	b.t.Helper()
-	return openTab(b.t, b.url, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
+	return openTab(b.t, b.root, nil, b.url, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
 }
 
-func openTab(t testing.TB, url string, options ...chromedp.ContextOption) *tab {
+// openTab opens a tab of a browser, or reports the error with which it was started.
+func openTab(t testing.TB, root context.Context, err error, url string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
-	root, err := chromium()
 	if errors.Is(err, errNoBrowser) {
 		t.Skip(err)
 	}
@@ -85,7 +112,7 @@ func openTab(t testing.TB, url string, options ...chromedp.ContextOption) *tab {
 		t.Fatal(err)
 	}
 	ctx, closeTab := chromedp.NewContext(root, options...)
-	b := &tab{t: t, ctx: ctx, url: url}
+	b := &tab{t: t, root: root, ctx: ctx, url: url}
 	t.Cleanup(func() {
 		closeTab()
 		for _, report := range b.reports {

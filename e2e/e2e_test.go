@@ -139,7 +139,11 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
 		return 1
 	}
-	defer func() { stopChromium() }()
+	defer func() {
+		for _, stop := range stopBrowsers {
+			stop()
+		}
+	}()
 	return m.Run()
 }
 

@@ -69,7 +69,7 @@ func TestNotifications(t *testing.T) {
 func TestSound(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
-	b := newTab(t, d.url)
+	b := newWindow(t, d.url)
 	b.open(d.link)
 	b.follow("main form button")
 	b.size(1440, 900, "light")

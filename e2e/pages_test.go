@@ -338,7 +338,7 @@ func TestPageTabs(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
 	f.set("list", rowsOf(1, "a"))
-	first := newTab(t, f.URL)
+	first := newWindow(t, f.URL)
 	first.open("/page")
 	f.waitStream(t)
 	var tabs []*tab
