@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -37,7 +38,8 @@ func appendBroadcast(b []byte, v *desk.Broadcast, s *desk.Settings) []byte {
 		}
 		b = append(b, '}')
 	}
-	b = append(b, `},"audience":{"rows":true},"consent":`...)
+	b = appendAudience(append(b, `},"audience":`...), v.Audience)
+	b = append(b, `,"consent":`...)
 	switch {
 	case v.Consent == nil:
 		b = append(b, "null"...)
@@ -45,6 +47,12 @@ func appendBroadcast(b []byte, v *desk.Broadcast, s *desk.Settings) []byte {
 		b = append(b, `{"confirmed":true}`...)
 	default:
 		b = append(desk.AppendJSONString(append(b, `{"attribute":`...), v.Consent.Attribute), '}')
+	}
+	b = append(b, `,"at_most":`...)
+	if v.AtMost == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, v.AtMost, 10)
 	}
 	b = append(b, `,"skip_open":`...)
 	if v.SkipOpen == nil {
@@ -80,6 +88,21 @@ func appendBroadcast(b []byte, v *desk.Broadcast, s *desk.Settings) []byte {
 	b = appendTime(append(b, `,"started_at":`...), v.StartedAt)
 	b = appendTime(append(b, `,"ended_at":`...), v.EndedAt)
 	return append(appendTime(append(b, `,"updated_at":`...), v.UpdatedAt), '}')
+}
+
+// appendAudience appends who the people of a broadcast are; nil: its rows.
+func appendAudience(b []byte, v *desk.Audience) []byte {
+	if v == nil {
+		return append(b, `{"rows":true}`...)
+	}
+	b = appendID(append(b, `{"broadcast":`...), v.Broadcast)
+	b = appendArray(append(b, `,"status":`...), v.Status, func(b []byte, s desk.RowStatus) []byte {
+		return append(append(append(b, '"'), s...), '"')
+	})
+	if v.Code != 0 {
+		b = strconv.AppendInt(append(b, `,"code":`...), int64(v.Code), 10)
+	}
+	return append(b, '}')
 }
 
 // Broadcast is the JSON of a broadcast, for the command line.
@@ -530,9 +553,11 @@ func (d *decoder) broadcast(in *desk.BroadcastInput) error {
 		case "variables":
 			return field(d, &in.Values, d.broadcastValues)
 		case "audience":
-			return d.audience()
+			return d.audience(&in.Audience)
 		case "consent":
 			return field(d, &in.Consent, d.consent)
+		case "at_most":
+			return field(d, &in.AtMost, d.integer)
 		case "skip_open":
 			return field(d, &in.SkipOpen, d.bool)
 		case "send_at":
@@ -546,7 +571,7 @@ func (d *decoder) broadcast(in *desk.BroadcastInput) error {
 		case "max_failed_percent":
 			return field(d, &in.MaxFailed, d.integer)
 		}
-		return d.unknown(name, "name", "channel_id", "template", "variables", "audience", "consent", "skip_open", "send_at", "stop_at", "hours", "pace", "max_failed_percent")
+		return d.unknown(name, "name", "channel_id", "template", "variables", "audience", "consent", "at_most", "skip_open", "send_at", "stop_at", "hours", "pace", "max_failed_percent")
 	})
 }
 
@@ -592,23 +617,48 @@ func (d *decoder) broadcastValues() (list []desk.BroadcastValue, err error) {
 	return list, err
 }
 
-// audience reads the audience, which is always the rows.
-func (d *decoder) audience() error {
-	if null, err := d.null(); null || err != nil {
-		return err
-	}
-	rows := false
-	err := d.object(func(name string) (err error) {
-		if name != "rows" {
-			return d.unknown(name, "rows")
-		}
-		rows, err = d.bool()
-		return err
+// audience reads who the people of a broadcast are. Its rows are no audience.
+func (d *decoder) audience(in *desk.Field[desk.Audience]) error {
+	members, rows := 0, desk.Field[bool]{}
+	err := field(d, in, func() (v desk.Audience, err error) {
+		err = d.object(func(name string) error {
+			members++
+			switch name {
+			case "rows":
+				return field(d, &rows, d.bool)
+			case "broadcast":
+				v.Broadcast, err = d.id()
+			case "status":
+				err = d.array(func(int) error {
+					status, err := d.text()
+					v.Status = append(v.Status, desk.RowStatus(status))
+					return err
+				})
+			case "code":
+				var code int64
+				code, err = d.integer()
+				v.Code = int(max(-1, min(code, math.MaxInt32)))
+				if code == 0 {
+					v.Code = -1
+				}
+			default:
+				err = d.unknown(name, "rows", "broadcast", "status", "code")
+			}
+			return err
+		})
+		return v, err
 	})
-	if err == nil && !rows {
-		err = d.wrong("send {\"rows\":true}")
+	switch {
+	case err != nil || !in.Has():
+		return err
+	case rows.Set && (members > 1 || !rows.Value):
+		return d.wrong("send {\"rows\":true}, or an audience without rows")
+	case rows.Set:
+		*in = desk.Field[desk.Audience]{Set: true, Null: true}
+	case members == 0:
+		return d.wrong("send {\"rows\":true}, or the people of an ended broadcast")
 	}
-	return err
+	return nil
 }
 
 func (d *decoder) consent() (v desk.Consent, err error) {

@@ -23,11 +23,14 @@ func idOf(t testing.TB, body []byte) string {
 // left of it.
 func TestBroadcasts(t *testing.T) {
 	s := newDesk(t)
+	const draftID = "01980000-0000-7000-8000-000000000001"
 	const draft = `{"name":"Spring","template":{"name":"thanks","language":"en_US"}`
 	for body, at := range map[string]string{
 		`{}`: "/name", `{"name":"x"}`: "/template", draft + `,"variables":{"1":{}}}`: "/variables/1", draft + `,"variables":{"1":{"value":"a","from":"row"}}}`: "/variables/1",
 		draft + `,"consent":{}}`: "/consent", draft + `,"consent":{"confirmed":false}}`: "/consent", draft + `,"pace":{"people":0,"minutes":1}}`: "/pace/people", draft + `,"pace":{"people":1,"minutes":1441}}`: "/pace/minutes",
-		draft + `,"max_failed_percent":0}`: "/max_failed_percent", draft + `,"audience":{"rows":false}}`: "/audience", draft + `,"send_at":"tomorrow"}`: "/send_at", draft + `,"at_most":5}`: "/at_most",
+		draft + `,"max_failed_percent":0}`: "/max_failed_percent", draft + `,"audience":{"rows":false}}`: "/audience", draft + `,"send_at":"tomorrow"}`: "/send_at", draft + `,"at_most":0}`: "/at_most", draft + `,"audience":{}}`: "/audience", draft + `,"audience":{"rows":true,"code":1}}`: "/audience",
+		draft + `,"at_most":5,"audience":{"broadcast":"nonsense","status":["read"]}}`: "/audience/broadcast", draft + `,"at_most":5,"audience":{"broadcast":"` + draftID + `","status":["in_doubt"]}}`: "/audience/status",
+		draft + `,"at_most":5,"audience":{"broadcast":"` + draftID + `","status":["read"],"code":0}}`: "/audience/code", draft + `,"audience":{"broadcast":"` + draftID + `","status":["read"]}}`: "/at_most", draft + `,"audience":{"people":1}}`: "/audience/people",
 		draft + `,"send_at":"2999-01-01T00:00:00Z"}`: "/send_at", draft + `,"hours":{}}`: "/hours/time_zone",
 	} {
 		if got := string(s.want(400, "POST /v1/broadcasts", body)); !strings.Contains(got, at) {
@@ -115,4 +118,40 @@ func TestBroadcasts_replies(t *testing.T) {
 			t.Errorf("rows: %s, want %s", got, want)
 		}
 	}
+}
+
+// TestBroadcasts_audience: a broadcast to the people of an ended one, as a record and as a check.
+func TestBroadcasts_audience(t *testing.T) {
+	s := newDesk(t)
+	const draft = `{"name":"Spring","template":{"name":"thanks","language":"en_US"},"consent":{"confirmed":true}`
+	source := idOf(t, s.want(201, "POST /v1/broadcasts", draft+`}`))
+	s.want(200, "POST /v1/broadcasts/"+source+"/rows", `{"rows":[{"to":{"phone":"+12025550142"}}]}`)
+	audience := `{"broadcast":"` + source + `","status":["cancelled","failed"],"code":131026}`
+	got := s.want(201, "POST /v1/broadcasts", draft+`,"at_most":7,"audience":`+audience+`}`)
+	if !strings.Contains(string(got), `"audience":`+audience+`,"consent":{"confirmed":true},"at_most":7,`) {
+		t.Errorf("made: %s", got)
+	}
+	route := "/v1/broadcasts/" + idOf(t, got)
+	if got := string(s.want(400, "POST "+route+"/start", `{}`)); !strings.Contains(got, "/audience/broadcast") {
+		t.Errorf("of a draft: %s", got)
+	}
+	s.want(200, "POST /v1/broadcasts/"+source+"/start", `{}`)
+	s.want(200, "POST /v1/broadcasts/"+source+"/cancel", `{}`)
+	s.want(400, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550143"}}]}`)
+	if got := string(s.want(200, "POST "+route+"/check", `{}`)); got != `{"data":{"looked_at":0,"sendable":0,"skips":{},"samples":[]}}` {
+		t.Errorf("nobody has the code: %s", got)
+	}
+	s.want(200, "PATCH "+route, `{"audience":{"broadcast":"`+source+`","status":["cancelled"]}}`)
+	if got := string(s.want(200, "POST "+route+"/check", `{}`)); !strings.Contains(got, `{"data":{"looked_at":1,"sendable":1,`) {
+		t.Errorf("checked: %s", got)
+	}
+	if got := string(s.want(200, "POST "+route+"/start", `{}`)); !strings.Contains(got, `"state":"running","reason":"collecting","resumes_at":null`) {
+		t.Errorf("started: %s", got)
+	}
+	s.want(409, "PATCH "+route, `{"audience":null}`)
+	s.want(400, "PATCH "+route, `{"at_most":null}`)
+	s.want(200, "PATCH "+route, `{"at_most":9}`)
+	s.want(200, "POST "+route+"/cancel", `{}`)
+	s.want(200, "PATCH "+route, `{"name":"Summer"}`)
+	s.want(409, "PATCH "+route, `{"at_most":10}`)
 }

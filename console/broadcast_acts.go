@@ -163,6 +163,12 @@ func copyOf(b *desk.Broadcast, now desk.Time) *desk.BroadcastInput {
 	if b.Consent != nil {
 		in.Consent = desk.Field[desk.Consent]{Set: true, Value: *b.Consent}
 	}
+	if b.Audience != nil {
+		in.Audience = desk.Field[desk.Audience]{Set: true, Value: *b.Audience}
+	}
+	if b.AtMost != 0 {
+		in.AtMost = desk.Field[int64]{Set: true, Value: b.AtMost}
+	}
 	if b.SkipOpen != nil {
 		in.SkipOpen = desk.Field[bool]{Set: true, Value: *b.SkipOpen}
 	}

@@ -60,6 +60,7 @@ var rowReasons = map[desk.RowReason]string{
 var waitWords = map[desk.BroadcastReason]string{
 	desk.WaitsForHours:    "It waits for its hours",
 	desk.WaitsForPace:     "It waits, as it may not go faster",
+	desk.WaitsForPeople:   "It writes down who fits, before it sends",
 	desk.WaitsForProvider: "It waits for the provider, which takes nothing for now",
 }
 
@@ -80,6 +81,8 @@ func (c *call) standing(b *desk.Broadcast) string {
 		return "It begins " + c.timeWords(b.SendAt) + "."
 	case b.State == desk.BroadcastPaused && b.Reason == desk.PausedFailures:
 		return "More than " + strconv.Itoa(b.MaxFailed) + " % of the newest messages failed."
+	case b.State == desk.BroadcastPaused && b.Reason == desk.PausedTooMany:
+		return "More than " + peopleWords(b.AtMost) + " fit. Nobody was added after them. Change the greatest number, and resume it."
 	case b.State == desk.BroadcastPaused:
 		return pauses[b.Reason]
 	case b.State == desk.BroadcastRunning && b.Reason != "":

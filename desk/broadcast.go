@@ -40,11 +40,12 @@ func (s BroadcastState) Ended() bool { return s == BroadcastDone || s == Broadca
 // A BroadcastReason says what a running broadcast waits for, or why one is paused.
 type BroadcastReason string
 
-// The reasons. A running broadcast waits for the first three; the others are of a paused one.
+// The reasons. A running broadcast waits for the first four; the others are of a paused one.
 const (
 	WaitsForHours    BroadcastReason = "hours"
 	WaitsForPace     BroadcastReason = "pace"
 	WaitsForProvider BroadcastReason = "provider"
+	WaitsForPeople   BroadcastReason = "collecting" // who fits its audience is written down
 
 	PausedAsked    BroadcastReason = "asked"
 	PausedStarter  BroadcastReason = "starter"
@@ -52,6 +53,7 @@ const (
 	PausedFile     BroadcastReason = "file"
 	PausedChannel  BroadcastReason = "channel"
 	PausedFailures BroadcastReason = "failures"
+	PausedTooMany  BroadcastReason = "too_many"
 	PausedStopped  BroadcastReason = "stopped"
 )
 
@@ -126,7 +128,9 @@ type Broadcast struct {
 	Language  string
 	Category  string           // "": the template is not known
 	Values    []BroadcastValue // sorted by address
+	Audience  *Audience        // nil: the rows that callers add
 	Consent   *Consent         // nil: it can't start
+	AtMost    int64            // people; 0: no limit
 	SkipOpen  *bool            // nil: if the template is marketing
 	SendAt    Time             // 0: at once
 	StopAt    Time             // 0: never
@@ -141,10 +145,11 @@ type Broadcast struct {
 	EndedAt   Time // 0: not ended
 	UpdatedAt Time
 
-	Shape     string // of the template at the start: what was checked
-	Untidy    bool   // it has ended, or is deleted, and its rows are not cancelled or deleted yet
-	ResumedAt Time   // when it was last started or resumed: older outcomes do not pause it
-	DrivenAt  Time   // by the database's clock: when it was known to be driven
+	Shape     string   // of the template at the start: what was checked
+	Untidy    bool     // it has ended, or is deleted, and its rows are not cancelled or deleted yet
+	ResumedAt Time     // when it was last started or resumed: older outcomes do not pause it
+	DrivenAt  Time     // by the database's clock: when it was known to be driven
+	Collect   *Collect // of a started one with an Audience: how far its people are written down
 	Rows      int64
 	Counts    *BroadcastCounts // nil: they were not read
 }
@@ -182,7 +187,9 @@ type BroadcastInput struct {
 	Channel   Field[ID]
 	Template  Field[TemplateName]
 	Values    Field[[]BroadcastValue]
+	Audience  Field[Audience] // null: the rows that callers add
 	Consent   Field[Consent]
+	AtMost    Field[int64]
 	SkipOpen  Field[bool]
 	SendAt    Field[Time]
 	StopAt    Field[Time]
@@ -197,12 +204,12 @@ type TemplateName struct{ Name, Language string }
 // OnlyLater tells whether the input has only what can be changed while a broadcast runs, and
 // OnlyName whether it has nothing but a name.
 func (in *BroadcastInput) OnlyLater() bool {
-	return !in.Channel.Set && !in.Template.Set && !in.Values.Set && !in.Consent.Set && !in.SkipOpen.Set && !in.SendAt.Set
+	return !in.Channel.Set && !in.Template.Set && !in.Values.Set && !in.Audience.Set && !in.Consent.Set && !in.SkipOpen.Set && !in.SendAt.Set
 }
 
 // OnlyName tells whether the input has nothing but a name.
 func (in *BroadcastInput) OnlyName() bool {
-	return in.OnlyLater() && !in.StopAt.Set && !in.Hours.Set && !in.Pace.Set && !in.MaxFailed.Set
+	return in.OnlyLater() && !in.AtMost.Set && !in.StopAt.Set && !in.Hours.Set && !in.Pace.Set && !in.MaxFailed.Set
 }
 
 // Check refuses an input without a name or a template, for a new broadcast.
@@ -248,6 +255,9 @@ func (b *Broadcast) Edit(in *BroadcastInput, now Time) error {
 			}
 		}
 		b.Values = slices.SortedFunc(slices.Values(in.Values.Value), func(v, w BroadcastValue) int { return strings.Compare(v.Address, w.Address) })
+	}
+	if err := b.editAudience(in); err != nil {
+		return err
 	}
 	if in.Consent.Set {
 		b.Consent = nil
@@ -313,6 +323,49 @@ func (b *Broadcast) Edit(in *BroadcastInput, now Time) error {
 	return nil
 }
 
+// editAudience applies what an input says of the audience, and of how many people fit.
+func (b *Broadcast) editAudience(in *BroadcastInput) error {
+	if in.Audience.Set {
+		b.Audience = nil
+		if in.Audience.Has() {
+			audience := in.Audience.Value
+			if err := audience.check(); err != nil {
+				return err
+			}
+			if b.Rows > 0 {
+				return InvalidAt("/audience", "the broadcast has rows: delete them first")
+			}
+			b.Audience = &audience
+		}
+	}
+	if in.AtMost.Set {
+		if n := in.AtMost.Value; in.AtMost.Has() && (n < 1 || n > MaxBroadcastPeople) {
+			return InvalidAt("/at_most", "send a whole number from 1 to %d", MaxBroadcastPeople)
+		}
+		b.AtMost = in.AtMost.Value
+	}
+	if b.Audience != nil && b.AtMost == 0 {
+		return InvalidAt("/at_most", "missing; say how many people this audience has at most, from 1 to %d", MaxBroadcastPeople)
+	}
+	return nil
+}
+
+// TakesRows returns Invalid if callers can't add rows, because the broadcast has an audience.
+func (b *Broadcast) TakesRows() error {
+	if b.Audience != nil {
+		return Invalidf("the people of this broadcast are its audience: it takes no rows")
+	}
+	return nil
+}
+
+// Collects tells whether people of the audience are still to be written down.
+func (b *Broadcast) Collects() bool {
+	return b.Audience != nil && (b.Collect == nil || !b.Collect.Done)
+}
+
+// TooMany tells whether the broadcast has more people than it may have.
+func (b *Broadcast) TooMany() bool { return b.AtMost > 0 && b.Rows > b.AtMost }
+
 func (v *BroadcastValue) check() error {
 	at := "/variables/" + v.Address
 	for _, text := range []string{v.Address, v.Value, v.From, v.Else} {
@@ -337,6 +390,8 @@ func (v *BroadcastValue) check() error {
 // Changes are the names of the fields that differ from an earlier state, sorted.
 func (b *Broadcast) Changes(old *Broadcast) []string {
 	var f fields
+	f.add("at_most", b.AtMost != old.AtMost)
+	f.add("audience", !b.Audience.same(old.Audience))
 	f.add("channel_id", b.Channel != old.Channel)
 	f.add("consent", !same(b.Consent, old.Consent))
 	f.add("ended_at", b.EndedAt != old.EndedAt)
@@ -361,7 +416,7 @@ func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &&
 
 // ListBytes is the broadcast's size in a page.
 func (b *Broadcast) ListBytes() int {
-	n := 3*recordRoom + jsonBytes(b.Name) + jsonBytes(b.Template)
+	n := 3*recordRoom + jsonBytes(b.Name) + jsonBytes(b.Template) + b.Audience.listBytes()
 	for _, v := range b.Values {
 		n += recordRoom + jsonBytes(v.Address) + jsonBytes(v.Value) + jsonBytes(v.From) + jsonBytes(v.Else)
 	}
@@ -419,6 +474,9 @@ func (b *Broadcast) Begin(by Actor, now Time) {
 		b.State = BroadcastScheduled
 	} else if b.StartedAt == 0 {
 		b.StartedAt = now
+	}
+	if b.State == BroadcastRunning && b.Collects() {
+		b.Reason = WaitsForPeople
 	}
 }
 

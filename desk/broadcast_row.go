@@ -8,46 +8,6 @@ import (
 	"time"
 )
 
-// A RowStatus says what became of a row of a broadcast (contract-broadcast §3).
-type RowStatus string
-
-// The statuses.
-const (
-	RowPending   RowStatus = "pending"
-	RowSending   RowStatus = "sending"
-	RowSent      RowStatus = "sent"
-	RowDelivered RowStatus = "delivered"
-	RowRead      RowStatus = "read"
-	RowFailed    RowStatus = "failed"
-	RowRefused   RowStatus = "refused"
-	RowInDoubt   RowStatus = "in_doubt"
-	RowSkipped   RowStatus = "skipped"
-	RowCancelled RowStatus = "cancelled"
-)
-
-// RowStatuses lists the statuses in the order in which they are shown.
-var RowStatuses = []RowStatus{RowPending, RowSending, RowSent, RowDelivered, RowRead, RowFailed, RowRefused, RowInDoubt, RowSkipped, RowCancelled}
-
-// A RowReason says why a row was skipped, or that a person decided that it was not sent.
-type RowReason string
-
-// The reasons, in the order in which they are checked.
-const (
-	SkipLate           RowReason = "late"
-	SkipDeleted        RowReason = "deleted"
-	SkipDuplicate      RowReason = "duplicate"
-	SkipUnreachable    RowReason = "unreachable"
-	SkipNoConsent      RowReason = "no_consent"
-	SkipOptedOut       RowReason = "opted_out"
-	SkipInConversation RowReason = "in_conversation"
-	SkipVariables      RowReason = "invalid_variables"
-
-	RowReleased RowReason = "released" // of a refused row
-)
-
-// RowReasons lists the reasons.
-var RowReasons = []RowReason{SkipLate, SkipDeleted, SkipDuplicate, SkipUnreachable, SkipNoConsent, SkipOptedOut, SkipInConversation, SkipVariables, RowReleased}
-
 // MaxRowBytes is the size limit of a row's JSON.
 const MaxRowBytes = 4 << 10
 
@@ -495,3 +455,19 @@ func (f RowFilter) Passes(r *BroadcastRow) bool {
 
 // A RowRef identifies a row.
 type RowRef struct{ Broadcast, Row ID }
+
+// TakesRow tells whether the person of an ended broadcast's row belongs to the audience. A row
+// that was erased names nobody.
+func (a *Audience) TakesRow(r *BroadcastRow) bool {
+	return r.hasPerson() && slices.Contains(a.Status, r.Status) && (a.Code == 0 || r.Failure != nil && r.Failure.Code == a.Code)
+}
+
+// Again returns a row for the same person with the same values, to be sent to in another
+// broadcast. It has no id yet.
+func (r *BroadcastRow) Again(now Time) *BroadcastRow {
+	again := &BroadcastRow{Contact: r.Contact, Status: RowPending, At: now, Data: RowData{Phone: r.Data.Phone, Values: r.Data.Values, Person: r.Data.Person}}
+	if again.Data.Phone != "" {
+		again.To, again.Number = again.Data.Phone, CanonicalNumber(again.Data.Phone)
+	}
+	return again
+}

@@ -46,8 +46,10 @@
 //	history.go       the history of a contact
 //	broadcast.go     broadcasts: what they say, their states, limits
 //	broadcast_row.go their rows: a row's turn, what became of it
+//	row_status.go    what can become of a row
 //	broadcast_reply.go what their people did after the message
 //	broadcast_counts.go how rows are counted
+//	audience.go      who their people are, if not rows that callers add
 //	import.go        imports of files: limits, how far they are
 //	upload.go        files that are imported in the console: states, limits
 //	export.go        exports: a limit, deleted contacts

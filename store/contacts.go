@@ -56,4 +56,8 @@ type ContactTx interface {
 
 	// Contact loads one contact.
 	Contact(id desk.ID) (*desk.Contact, error)
+
+	// KeepContacts tells which of these contacts there are. Until the transaction ends, no other
+	// one deletes or merges them.
+	KeepContacts(ids []desk.ID) (map[desk.ID]bool, error)
 }

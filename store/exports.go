@@ -13,6 +13,9 @@ type Exports interface {
 	// ContactsAfter returns contacts whose ids are greater than after, in order.
 	ContactsAfter(ctx context.Context, ws, after desk.ID, limit int) (list []*desk.Contact, more bool, err error)
 
+	// LastContact returns the greatest id of a contact; zero if there is none.
+	LastContact(ctx context.Context, ws desk.ID) (desk.ID, error)
+
 	// ConversationsAfter returns conversations whose ids are greater than after, in order.
 	ConversationsAfter(ctx context.Context, ws, after desk.ID, limit int) (list []*desk.Conversation, more bool, err error)
 

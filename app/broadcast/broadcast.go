@@ -4,10 +4,13 @@
 //	broadcast.go  the Service
 //	records.go    broadcasts: making, changing, starting, pausing
 //	rows.go       their rows: adding, listing, checking, releasing
+//	people.go     who the people of a broadcast are, if they are not rows yet
+//	collect.go    writing them down as rows
 //	turn.go       a row's turn: who the person is, what is decided
 //	claim.go      the transaction that claims a row
 //	drive.go      which process drives which workspace
 //	run.go        one step of a broadcast that runs
+//	note.go       what the driver stores of a broadcast: why it waits or is paused
 //	runner.go     what a process remembers of a broadcast: its pace, its waits
 //	follow.go     outcomes, deliveries, replies, and what is left to do after the end
 package broadcast

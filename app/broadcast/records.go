@@ -212,6 +212,15 @@ func (a *Service) Delete(ctx context.Context, p desk.Principal, id desk.ID) erro
 type ready struct {
 	channel  *desk.Channel
 	template *desk.Template
+	collect  *desk.Collect // of its audience; nil: its people are its rows
+}
+
+// into notes it in a broadcast that begins or goes on.
+func (r *ready) into(b *desk.Broadcast) {
+	b.Channel, b.Category, b.Shape = r.channel.ID, r.template.Category, r.template.BroadcastShape()
+	if b.Collect == nil {
+		b.Collect = r.collect
+	}
 }
 
 // prepare makes the checks of a start, in order: consent, channel, template, variables,
@@ -235,10 +244,8 @@ func (a *Service) prepare(ctx context.Context, settings *desk.Settings, b *desk.
 	if err := a.Machine.CheckFile(ctx, settings, b, r.template); err != nil {
 		return r, err
 	}
-	if b.Rows == 0 {
-		return r, desk.Errorf(desk.BroadcastEmpty, "the broadcast has no rows: add some")
-	}
-	return r, nil
+	r.collect, err = a.audience(ctx, settings, b)
+	return r, err
 }
 
 // template returns a broadcast's template if it can be sent.
@@ -264,7 +271,8 @@ func (a *Service) Start(ctx context.Context, p desk.Principal, id desk.ID) (*des
 	return a.begin(ctx, p, id, -1, desk.BroadcastDraft)
 }
 
-// StartFor is Start, if the broadcast has so many rows: what a person has confirmed.
+// StartFor is Start, if the broadcast has so many rows: what a person has confirmed. An audience
+// may have at most so many people.
 func (a *Service) StartFor(ctx context.Context, p desk.Principal, id desk.ID, rows int64) (*desk.Broadcast, error) {
 	return a.begin(ctx, p, id, rows, desk.BroadcastDraft)
 }
@@ -303,9 +311,9 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows 
 			return nil
 		case b.State != from:
 			return b.InState()
-		case rows >= 0 && b.Rows != rows:
+		case rows >= 0 && b.Audience == nil && b.Rows != rows:
 			return desk.Errorf(desk.Changed, "the broadcast has other people by now: %d", b.Rows)
-		case b.UpdatedAt != known.UpdatedAt || b.Rows == 0:
+		case b.UpdatedAt != known.UpdatedAt || b.Audience == nil && b.Rows == 0:
 			return desk.Errorf(desk.Unavailable, "the broadcast has changed meanwhile: try again")
 		}
 		use, err := tx.BroadcastUse()
@@ -315,7 +323,10 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows 
 		if from == desk.BroadcastDraft && use.Active >= desk.MaxActiveBroadcasts {
 			return desk.Invalidf("%d broadcasts of the workspace run or are paused, and there may not be more: wait, or cancel some", use.Active)
 		}
-		b.Channel, b.Category, b.Shape = r.channel.ID, r.template.Category, r.template.BroadcastShape()
+		if rows >= 0 && b.Audience != nil {
+			b.AtMost = min(rows, desk.MaxBroadcastPeople)
+		}
+		r.into(b)
 		b.Begin(p.Actor, a.Now())
 		b.DrivenAt = tx.Now()
 		return tx.BeginBroadcasts()
@@ -328,7 +339,7 @@ func (a *Service) Unschedule(ctx context.Context, p desk.Principal, id desk.ID) 
 		switch b.State {
 		case desk.BroadcastDraft:
 		case desk.BroadcastScheduled:
-			b.State, b.StartedBy = desk.BroadcastDraft, desk.Actor{}
+			b.State, b.StartedBy, b.Collect = desk.BroadcastDraft, desk.Actor{}, nil
 		default:
 			return b.InState()
 		}

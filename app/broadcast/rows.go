@@ -35,6 +35,9 @@ func (a *Service) Add(ctx context.Context, p desk.Principal, id desk.ID, rows []
 			return err
 		}
 		b, err := existing(tx, id, desk.BroadcastDraft)
+		if err == nil {
+			err = b.TakesRows()
+		}
 		if err != nil {
 			return err
 		}
@@ -104,27 +107,13 @@ func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, 
 	if err != nil {
 		return err
 	}
-	byContact, byNumber := map[desk.ID]*desk.BroadcastRow{}, map[string]*desk.BroadcastRow{}
-	note := func(r *desk.BroadcastRow) {
-		if !r.Contact.IsZero() {
-			byContact[r.Contact] = r
-		}
-		if r.Number != "" {
-			byNumber[r.Number] = r
-		}
-	}
-	for _, r := range stored {
-		note(r)
-	}
+	known := knownRows(stored)
 	changes := map[desk.ID]store.RowChange{}
 	for i, r := range list {
 		if r == nil {
 			continue
 		}
-		same := byContact[r.Contact]
-		if same == nil && r.Number != "" {
-			same = byNumber[r.Number]
-		}
+		same := known.of(r)
 		switch {
 		case same == nil:
 			r.ID, r.Broadcast, results[i].Status = a.NewID(), b.ID, "added"
@@ -144,13 +133,44 @@ func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, 
 			changes[r.ID] = change
 		}
 		results[i].ID = r.ID
-		note(r)
+		known.add(r)
 	}
 	put := make([]store.RowChange, 0, len(changes))
 	for _, change := range changes {
 		put = append(put, change)
 	}
 	return tx.PutRows(b.ID, put)
+}
+
+// A known has the rows of people by contact and by number.
+type known struct {
+	byContact map[desk.ID]*desk.BroadcastRow
+	byNumber  map[string]*desk.BroadcastRow
+}
+
+func knownRows(list []*desk.BroadcastRow) known {
+	k := known{map[desk.ID]*desk.BroadcastRow{}, map[string]*desk.BroadcastRow{}}
+	for _, r := range list {
+		k.add(r)
+	}
+	return k
+}
+
+func (k known) add(r *desk.BroadcastRow) {
+	if !r.Contact.IsZero() {
+		k.byContact[r.Contact] = r
+	}
+	if r.Number != "" {
+		k.byNumber[r.Number] = r
+	}
+}
+
+// of returns the row of the same contact, or else of the same number; nil if there is none.
+func (k known) of(r *desk.BroadcastRow) *desk.BroadcastRow {
+	if same := k.byContact[r.Contact]; same != nil || r.Number == "" {
+		return same
+	}
+	return k.byNumber[r.Number]
 }
 
 // newRow returns a row as it is stored, without its id, or why it is refused.
@@ -260,10 +280,12 @@ type Sample struct {
 	Text    string
 }
 
-// The limits of a check.
+// The limits of a check: the people that it judges, those that it looks at to find them, and how
+// many messages it shows.
 const (
-	checked = 1000
-	samples = 5
+	checked       = 1000
+	checkedPeople = 5000
+	samples       = 5
 )
 
 // Check judges the next people of a broadcast as at their turn, and sends nothing. It refuses
@@ -279,6 +301,9 @@ func (a *Service) Check(ctx context.Context, p desk.Principal, id desk.ID, curso
 		return c, "", err
 	}
 	list, after := cursors.List{Workspace: p.Workspace(), Name: "check", Filter: id.String()}, desk.ID{}
+	if b.Collects() {
+		list.Name = "check of an audience"
+	}
 	if cursor != "" {
 		place, err := a.Cursors.Open(list, cursor)
 		if err != nil {
@@ -290,37 +315,45 @@ func (a *Service) Check(ctx context.Context, p desk.Principal, id desk.ID, curso
 	if err != nil {
 		return c, "", err
 	}
-	b.Channel, b.Category = r.channel.ID, r.template.Category
+	r.into(b)
 	c.Skips = map[desk.RowReason]int{}
-	for c.LookedAt < checked {
+	for looked := 0; c.LookedAt < checked && looked < checkedPeople; {
 		limit := min(lookStep, checked-c.LookedAt)
-		rows, err := a.Store.PendingRows(ctx, p.Workspace(), id, false, after, limit)
+		page, err := a.nextPeople(ctx, p.Settings, b, after, limit)
 		if err != nil {
 			return c, "", err
 		}
-		looks, err := a.look(storeReader{a.Store, ctx, p.Workspace()}, p.Settings, b, r.template, rows, a.Now())
-		if err != nil {
+		if err := a.judge(ctx, p.Settings, b, r.template, page.rows(), &c); err != nil {
 			return c, "", err
 		}
-		for _, l := range looks {
-			c.LookedAt++
-			if l.Verdict.Reason != "" {
-				c.Skips[l.Verdict.Reason]++
-				continue
-			}
-			c.Sendable++
-			if len(c.Samples) < samples {
-				sample := Sample{Text: r.template.Text(l.Verdict.Values)}
-				if l.Contact != nil {
-					sample.Contact = l.Contact.ID
-				}
-				c.Samples = append(c.Samples, sample)
-			}
-		}
-		if len(rows) < limit {
+		if !page.more {
 			return c, "", nil
 		}
-		after = rows[len(rows)-1].ID
+		looked, after = looked+limit, page.next
 	}
 	return c, a.Cursors.Seal(list, after[:]), nil
+}
+
+// judge adds what would become of rows now.
+func (a *Service) judge(ctx context.Context, s *desk.Settings, b *desk.Broadcast, t *desk.Template, rows []*desk.BroadcastRow, c *Checked) error {
+	looks, err := a.look(storeReader{a.Store, ctx, s.ID}, s, b, t, rows, a.Now())
+	if err != nil {
+		return err
+	}
+	for _, l := range looks {
+		c.LookedAt++
+		if l.Verdict.Reason != "" {
+			c.Skips[l.Verdict.Reason]++
+			continue
+		}
+		c.Sendable++
+		if len(c.Samples) < samples {
+			sample := Sample{Text: t.Text(l.Verdict.Values)}
+			if l.Contact != nil {
+				sample.Contact = l.Contact.ID
+			}
+			c.Samples = append(c.Samples, sample)
+		}
+	}
+	return nil
 }

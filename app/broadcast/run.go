@@ -62,7 +62,7 @@ func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *des
 			b.Pause(why)
 			return
 		}
-		b.Category, b.Shape = r.template.Category, r.template.BroadcastShape()
+		r.into(b)
 		b.Begin(b.StartedBy, max(a.Now(), b.SendAt))
 		b.DrivenAt = tx.Now()
 	})
@@ -85,49 +85,6 @@ func refusedStart(err error) desk.BroadcastReason {
 		return desk.PausedChannel
 	}
 	return desk.PausedAsked
-}
-
-// update changes a broadcast that is in a state, and that this process drives, and stores its
-// event.
-func (a *Service) update(ctx context.Context, d *drive, id desk.ID, in desk.BroadcastState, do func(tx store.Tx, b *desk.Broadcast)) error {
-	var was, now desk.Broadcast
-	err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
-		_, ours, err := tx.Leased(desk.BroadcastTask, a.holder())
-		if err != nil || !ours {
-			return err
-		}
-		b, err := tx.Broadcast(id)
-		if err != nil || b == nil || b.State != in {
-			return err
-		}
-		before := *b
-		do(tx, b)
-		was, now = before, *b
-		if b.Changes(&before) == nil {
-			if b.DrivenAt == before.DrivenAt && b.Untidy == before.Untidy {
-				return nil
-			}
-			return tx.PutBroadcast(b)
-		}
-		return put(tx, &before, b, desk.Actor{Kind: desk.BySystem}, a.Now())
-	})
-	if err == nil && now.State == desk.BroadcastPaused && was.State != now.State {
-		a.Log.WarnContext(ctx, "a broadcast was paused", "workspace_id", d.ws, "broadcast_id", id, "reason", string(now.Reason))
-	}
-	return err
-}
-
-// pause pauses a broadcast that runs.
-func (a *Service) pause(ctx context.Context, d *drive, b *desk.Broadcast, why desk.BroadcastReason) error {
-	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.Pause(why) })
-}
-
-// waits notes what a broadcast waits for; "": for nothing.
-func (a *Service) waits(ctx context.Context, d *drive, b *desk.Broadcast, why desk.BroadcastReason, until desk.Time) error {
-	if b.Reason == why && b.ResumesAt == until {
-		return nil
-	}
-	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.Reason, b.ResumesAt = why, until })
 }
 
 // run gives a running broadcast a turn.
@@ -157,6 +114,11 @@ func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.B
 		case err != nil:
 			return 0, err
 		}
+	}
+	if b.Collects() {
+		return 0, a.collect(ctx, d, s, b)
+	}
+	if !late {
 		if wait, err := a.mustWait(ctx, d, b, r, now); err != nil {
 			return 0, err
 		} else if wait.length > 0 {
@@ -202,6 +164,9 @@ func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r
 
 // mustPause looks at what the provider answered, and at the newest outcomes.
 func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast, r *runner) (desk.BroadcastReason, error) {
+	if b.TooMany() {
+		return desk.PausedTooMany, nil
+	}
 	r.mu.Lock()
 	why, halt, look := r.pause, r.halt, time.Since(r.looked) > outcomesEvery || r.bad >= desk.LeastOutcomes
 	r.pause, r.halt = "", nil

@@ -444,6 +444,10 @@ const (
 	lockContacts = `SELECT 1 FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 	(SELECT 1` + contactByID + forUpdate + `) c`
 
+	// Whoever deletes a contact, or merges it, waits for this lock. A change of one does not.
+	keepContacts = `SELECT c.id FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
+	(SELECT id` + contactByID + ` FOR KEY SHARE) c`
+
 	// What is made from the events of contacts: the terms by which a search finds them, and
 	// their history.
 	dropTerms   = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[])`

@@ -16,6 +16,7 @@ const rowsOfContactQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE 
 
 const (
 	contactsAfterLimit      = `SELECT *, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes FROM contacts WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	lastContactQuery        = `SELECT id FROM contacts WHERE workspace_id = $1 ORDER BY id DESC LIMIT 1`
 	conversationsAfterQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 	messagesAfterLimit      = `SELECT *, octet_length(text) + octet_length(failure) + coalesce(octet_length(author), 0) + coalesce(octet_length(content), 0) AS bytes FROM messages
 	WHERE workspace_id = $1 AND (conversation_id, ts, id) > ($2, $3, $4) ORDER BY conversation_id, ts, id LIMIT $5`
@@ -39,6 +40,15 @@ var (
 func (s *Store) ContactsAfter(ctx context.Context, ws, after desk.ID, limit int) (list []*desk.Contact, more bool, err error) {
 	list, next, err := s.contactPage(ctx, ws, limit, contactsAfterQuery, []any{uuid(ws), uuid(after), limit + 1})
 	return list, next != nil, err
+}
+
+// LastContact returns the greatest id of a contact.
+func (s *Store) LastContact(ctx context.Context, ws desk.ID) (id desk.ID, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		id, err = one(p, "last contact", readID, lastContactQuery, uuid(ws))
+		return err
+	})
+	return id, err
 }
 
 // ConversationsAfter returns conversations in the order of ids.

@@ -178,6 +178,17 @@ func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
 	return c.of(t.settings), nil
 }
 
+func (t *tx) KeepContacts(ids []desk.ID) (map[desk.ID]bool, error) {
+	there := map[desk.ID]bool{}
+	t.each(func(row pgx.Row) error {
+		var id desk.ID
+		err := row.Scan(into(&id))
+		there[id] = true
+		return err
+	}, keepContacts, uuid(t.ws), uuids(ids))
+	return there, t.send("keep contacts")
+}
+
 func (t *tx) Conversation(id desk.ID) (*desk.Conversation, error) {
 	return one(t.pipe, "conversation", readConversation, conversationQuery+forUpdate, uuid(t.ws), uuid(id))
 }

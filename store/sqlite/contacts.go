@@ -50,6 +50,9 @@ func readBrief(c conn, s *stmt, settings *desk.Settings) *desk.Contact {
 	return v
 }
 
+// contactThereQuery tells whether there is a contact.
+const contactThereQuery = `SELECT 1 FROM contacts WHERE workspace_id = ? AND id = ?`
+
 const contactQuery = `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
 	WHERE c.workspace_id = ? AND c.id = ?`
 

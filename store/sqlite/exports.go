@@ -25,6 +25,7 @@ const (
 const (
 	contactsAfterQuery = `SELECT w.settings_version, ` + contactColumns + ` FROM contacts c JOIN workspaces w ON w.id = c.workspace_id
 		WHERE c.workspace_id = ? AND c.id > ? ORDER BY c.id LIMIT +?`
+	lastContactQuery        = `SELECT id FROM contacts WHERE workspace_id = ? ORDER BY id DESC LIMIT 1`
 	conversationsAfterQuery = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT +?`
 	messagesAfterQuery      = `SELECT ` + messageColumns + contactOfMessage + ` FROM messages m
 		WHERE workspace_id = ? AND (conversation_id, ts, id) > (?, ?, ?) ORDER BY conversation_id, ts, id LIMIT +?`
@@ -47,6 +48,15 @@ func (s *Store) ContactsAfter(ctx context.Context, ws, after desk.ID, limit int)
 		return err
 	})
 	return list, more, err
+}
+
+// LastContact returns the greatest id of a contact.
+func (s *Store) LastContact(ctx context.Context, ws desk.ID) (id desk.ID, err error) {
+	err = s.read(ctx, pointRead, func(c conn) error {
+		id, err = one("last contact", c.stmt(lastContactQuery).id(ws), (*stmt).readID)
+		return err
+	})
+	return id, err
 }
 
 // ConversationsAfter returns conversations in the order of ids.

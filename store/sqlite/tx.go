@@ -44,6 +44,21 @@ func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
 	})
 }
 
+// KeepContacts tells which contacts there are. No other transaction writes meanwhile.
+func (t *tx) KeepContacts(ids []desk.ID) (map[desk.ID]bool, error) {
+	there := map[desk.ID]bool{}
+	for _, id := range ids {
+		found, err := one("contact", t.c.stmt(contactThereQuery).id(t.ws).id(id), func(*stmt) bool { return true })
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			there[id] = true
+		}
+	}
+	return there, nil
+}
+
 func (t *tx) Conversation(id desk.ID) (*desk.Conversation, error) {
 	return one("conversation", t.c.stmt(conversationQuery).id(t.ws).id(id), t.readConversation)
 }

@@ -37,6 +37,9 @@ func exportedContacts(t *testing.T, s store.Store) {
 	read := func(ws desk.ID, n int) []*desk.Contact {
 		return pagesOf(t, n, func(after desk.ID) ([]*desk.Contact, bool, error) { return s.ContactsAfter(t.Context(), ws, after, n) }, func(c *desk.Contact) desk.ID { return c.ID })
 	}
+	if last, err := s.LastContact(t.Context(), ws); err != nil || !last.IsZero() {
+		t.Errorf("the last contact of none: %s, %v", last, err)
+	}
 	if list := read(ws, 1); list != nil {
 		t.Errorf("%d contacts of none", len(list))
 	}
@@ -49,6 +52,14 @@ func exportedContacts(t *testing.T, s store.Store) {
 		want = append(want, put(t, s, ws, op))
 	}
 	slices.SortFunc(want, func(a, b *desk.Contact) int { return a.ID.Compare(b.ID) })
+	last, err := s.LastContact(t.Context(), ws)
+	must(t, err)
+	equal(t, "the last contact", last, want[len(want)-1].ID)
+	commit(t, s, ws, func(tx store.Tx) error {
+		there, err := tx.KeepContacts([]desk.ID{want[2].ID, newID(), want[0].ID})
+		equal(t, "contacts that are there", there, map[desk.ID]bool{want[0].ID: true, want[2].ID: true})
+		return err
+	})
 	for _, n := range []int{1, 3, 7, 8} {
 		list := read(ws, n)
 		equal(t, "contacts", len(list), len(want))

@@ -1,0 +1,129 @@
+package broadcast
+
+import (
+	"context"
+	"errors"
+
+	"parley/desk"
+	"parley/store"
+)
+
+// collectStep is how many people one transaction looks at, to write down who fits.
+const collectStep = 1000
+
+// collect writes down the next people of a broadcast's audience. It pauses the broadcast if too
+// many fit, or if there is no such audience any more.
+func (a *Service) collect(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast) error {
+	p, err := a.people(ctx, s, b, b.Collect.After, collectStep)
+	if desk.IsType(err, desk.InvalidRequest) {
+		return a.pause(ctx, d, b, desk.PausedAsked)
+	}
+	if err != nil {
+		return err
+	}
+	tooMany := false
+	err = a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
+		tooMany = false
+		use, err := tx.BroadcastUse()
+		if err != nil {
+			return err
+		}
+		now, err := a.collecting(tx, b)
+		if err != nil {
+			return err
+		}
+		before, collect := *now, *now.Collect
+		now.Collect = &collect
+		fit, err := strangers(tx, now, p.list)
+		if err != nil {
+			return err
+		}
+		if room := min(now.AtMost-now.Rows, desk.MaxAllBroadcastRows-use.Rows); int64(len(fit)) > room {
+			tooMany = true
+			if fit = fit[:max(0, room)]; len(fit) > 0 {
+				collect.After = fit[len(fit)-1].at
+			}
+		} else {
+			collect.After, collect.Done = p.next, !p.more
+		}
+		changes := make([]store.RowChange, len(fit))
+		for i, f := range fit {
+			row := *f.row
+			row.ID, row.Broadcast = a.NewID(), now.ID
+			changes[i] = store.RowChange{Row: &row}
+		}
+		if err := tx.PutRows(now.ID, changes); err != nil {
+			return err
+		}
+		now.Rows += int64(len(fit))
+		switch {
+		case tooMany:
+			now.Pause(desk.PausedTooMany)
+		case collect.Done:
+			now.Reason = ""
+		default:
+			return tx.PutBroadcast(now)
+		}
+		return put(tx, &before, now, desk.Actor{Kind: desk.BySystem}, a.Now())
+	})
+	var halt *halted
+	if errors.As(err, &halt) {
+		if halt.why == otherHolder {
+			d.cancel()
+		}
+		return nil // the next round finds how it is now
+	}
+	if err == nil && tooMany {
+		a.warnPaused(ctx, d, b.ID, desk.PausedTooMany)
+	}
+	return err
+}
+
+// collecting returns a broadcast whose next people this process writes down: it runs, and nobody
+// has written down more of them since it was read.
+func (a *Service) collecting(tx store.Tx, read *desk.Broadcast) (*desk.Broadcast, error) {
+	if _, ours, err := tx.Leased(desk.BroadcastTask, a.holder()); err != nil {
+		return nil, err
+	} else if !ours {
+		return nil, &halted{otherHolder}
+	}
+	now, err := tx.Broadcast(read.ID)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil || now.State != desk.BroadcastRunning || !now.Collects() || *now.Collect != *read.Collect {
+		return nil, &halted{notRunning}
+	}
+	return now, nil
+}
+
+// strangers returns those of the people who have no row yet, and are not deleted by now. The
+// contact of a row may have become part of another contact since.
+func strangers(tx store.Tx, b *desk.Broadcast, list []found) (fit []found, err error) {
+	var contacts []desk.ID
+	var numbers []string
+	for _, f := range list {
+		if !f.row.Contact.IsZero() {
+			contacts = append(contacts, f.row.Contact)
+		}
+		if f.row.Number != "" {
+			numbers = append(numbers, f.row.Number)
+		}
+	}
+	there, err := tx.KeepContacts(contacts)
+	if err != nil {
+		return nil, err
+	}
+	same, err := tx.SameRows(b.ID, contacts, numbers)
+	if err != nil {
+		return nil, err
+	}
+	known := knownRows(same)
+	for _, f := range list {
+		if gone := !f.row.Contact.IsZero() && !there[f.row.Contact]; !gone && known.of(f.row) == nil {
+			known.add(f.row)
+			fit = append(fit, f)
+		}
+	}
+	return fit, nil
+}
