@@ -112,7 +112,17 @@ func (c *client) castDelivered(t testing.TB, id string) {
 }
 
 // castPatience is how long a test waits for a broadcast.
-func castPatience() time.Duration { return 2*patience + time.Duration(*castRows)*20*time.Millisecond }
+func castPatience() time.Duration { return 2*patience + time.Duration(*castRows)*50*time.Millisecond }
+
+// takes waits until the provider has taken so many messages.
+func (w *whatsApp) takes(t testing.TB, messages int) {
+	t.Helper()
+	for stop := time.Now().Add(castPatience()); w.sim.AcceptedTotal() < messages; <-time.After(5 * time.Millisecond) {
+		if time.Now().After(stop) {
+			t.Fatalf("the provider has taken %d of %d messages", w.sim.AcceptedTotal(), messages)
+		}
+	}
+}
 
 func (c *client) castList(t testing.TB, id string) (list []castRow) {
 	t.Helper()
@@ -293,7 +303,7 @@ func TestBroadcastKilled(t *testing.T) {
 		killed := 0
 		for i := range *castKills {
 			enough := (i + 1) * *castRows / (*castKills + 2)
-			waitFor(t, "messages", func() bool { return w.sim.AcceptedTotal() >= enough })
+			w.takes(t, enough)
 			victim := rng.IntN(len(nodes))
 			<-time.After(time.Duration(rng.IntN(20)) * time.Millisecond)
 			nodes[victim].kill()
@@ -368,7 +378,7 @@ func TestBroadcastControlled(t *testing.T) {
 		})
 		for i := range *castPauses {
 			enough := (i + 1) * *castRows / (*castPauses + 2)
-			waitFor(t, "messages", func() bool { return w.sim.AcceptedTotal() >= enough })
+			w.takes(t, enough)
 			r, err := c.expect("POST", "/broadcasts/"+id+"/pause", `{}`, 200, 409)
 			if err != nil {
 				t.Fatal(err)
@@ -400,7 +410,7 @@ func TestBroadcastControlled(t *testing.T) {
 			id := c.cast(t, greeting, "", castNumbers(3, *castRows)...)
 			before := w.sim.AcceptedTotal()
 			c.must(t, 200, "POST", "/broadcasts/"+id+"/start", `{}`)
-			waitFor(t, "messages", func() bool { return w.sim.AcceptedTotal() > before+i%50 })
+			w.takes(t, before+i%50+1)
 			c.must(t, 200, "POST", "/broadcasts/"+id+"/cancel", `{}`)
 			quiet(id, "cancelled", "")
 			c.castDelivered(t, id)
