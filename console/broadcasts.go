@@ -1,11 +1,15 @@
 package console
 
 import (
+	"cmp"
+	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 
 	"parley/desk"
+	"parley/transfer"
 )
 
 // A broadcastList is the list of broadcasts.
@@ -43,6 +47,7 @@ type broadcastPage struct {
 	Acts     broadcastActs
 	Funnel   *chart
 	Skips    []skipRow
+	Choices  []skipRow
 	Failures []failureRow
 	Doubt    string // how many messages are in doubt
 	Facts    []fact
@@ -57,7 +62,7 @@ type broadcastPage struct {
 // broadcastActs are what the member may do with a broadcast now.
 type broadcastActs struct{ Edit, Start, Pause, Resume, Cancel, Unschedule, Copy, Delete, Release bool }
 
-// A skipRow says how many people were passed over for a reason.
+// A skipRow says how many people were passed over for a reason, or tapped a button.
 type skipRow struct{ Label, Count, Href string }
 
 // A failureRow says how many messages failed with a code of the provider.
@@ -66,10 +71,15 @@ type failureRow struct{ Code, Title, Fix, Count string }
 // A peopleList is a page of the people of a broadcast.
 type peopleList struct {
 	Status, Reason *field
+	Answer         *field // nil: it was not started
+	Files          []fileLink
 	Rows           []personRow
 	First, Next    string
 	Empty          nothing
 }
+
+// A fileLink leads to the people as a file.
+type fileLink struct{ Label, Href string }
 
 // A personRow is a person of a broadcast.
 type personRow struct {
@@ -77,6 +87,8 @@ type personRow struct {
 	Name, Href string // Href is "": there is no contact
 	State      pill
 	Why        string
+	Replied    moment
+	Choice     string // the button that was tapped; "": none
 	Talk, Send string // the conversation and the attempt, or ""
 	At         moment
 }
@@ -185,6 +197,9 @@ func (c *call) broadcastView() (view, error) {
 			p.Skips = append(p.Skips, skipRow{rowReasons[reason], count(int(k)), p.Href + "?status=skipped&reason=" + string(reason) + "#people"})
 		}
 	}
+	for _, choice := range n.Choices {
+		p.Choices = append(p.Choices, skipRow{Label: choice.Title, Count: count(int(choice.N))})
+	}
 	if k := n.ByStatus[desk.RowInDoubt]; k > 0 {
 		p.Doubt = several(int(k), "message")
 	}
@@ -219,14 +234,14 @@ func broadcastFunnel(n *desk.BroadcastCounts) *chart {
 	sent, read := accepted(n), n.ByStatus[desk.RowRead]
 	delivered, failed := n.ByStatus[desk.RowDelivered]+read, n.ByStatus[desk.RowFailed]+n.ByStatus[desk.RowRefused]
 	text := func(v int64) string { return count(int(v)) }
-	c := barsOf("funnel", "How far it got", sentences(text(sent)+" sent", text(delivered)+" delivered", text(read)+" read", text(failed)+" failed"), total, []string{"Reached", "People", "Share"})
+	c := barsOf("funnel", "How far it got", sentences(text(sent)+" sent", text(delivered)+" delivered", text(read)+" read", text(n.Replied)+" replied", text(failed)+" failed"), total, []string{"Reached", "People", "Share"})
 	for _, v := range []struct {
 		label, kind string
 		n           int64
 		always      bool
 	}{
-		{"Sent", "", sent, true}, {"Delivered", "", delivered, true}, {"Read", "good", read, true}, {"Failed", "bad", failed, true},
-		{"Passed over", "", n.ByStatus[desk.RowSkipped], false}, {"In doubt", "bad", n.ByStatus[desk.RowInDoubt], false}, {"Cancelled", "", n.ByStatus[desk.RowCancelled], false},
+		{"Sent", "", sent, true}, {"Delivered", "", delivered, true}, {"Read", "good", read, true}, {"Replied", "good", n.Replied, true}, {"Failed", "bad", failed, true},
+		{"Opted out", "bad", n.OptedOut, false}, {"Passed over", "", n.ByStatus[desk.RowSkipped], false}, {"In doubt", "bad", n.ByStatus[desk.RowInDoubt], false}, {"Cancelled", "", n.ByStatus[desk.RowCancelled], false},
 		{"To do", "", n.ByStatus[desk.RowPending] + n.ByStatus[desk.RowSending], false},
 	} {
 		if v.n > 0 || v.always {
@@ -265,8 +280,11 @@ func (c *call) broadcastFailures(b *desk.Broadcast, list []desk.FailureCount) (r
 	return rows, nil
 }
 
-// peopleOf reads a page of a broadcast's people by the filter in the URL.
-func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
+// answered are the values of the filter by reply.
+var answered = map[string]bool{"yes": true, "no": false}
+
+// rowFilter reads the filter of a broadcast's people in the URL.
+func (c *call) rowFilter() desk.RowFilter {
 	f := desk.RowFilter{Status: desk.RowStatus(c.query("status")), Reason: desk.RowReason(c.query("reason"))}
 	if !slices.Contains(desk.RowStatuses, f.Status) {
 		f.Status = ""
@@ -274,6 +292,15 @@ func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
 	if !slices.Contains(desk.RowReasons, f.Reason) {
 		f.Reason = ""
 	}
+	if replied, known := answered[c.query("answer")]; known {
+		f.Replied = &replied
+	}
+	return f
+}
+
+// peopleOf reads a page of a broadcast's people by the filter in the URL.
+func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
+	f := c.rowFilter()
 	statuses, reasons := []choice{{Label: "All"}}, []choice{{Label: "Any"}}
 	for _, status := range desk.RowStatuses {
 		statuses = append(statuses, choice{Value: string(status), Label: rowStates[status].Text})
@@ -290,9 +317,22 @@ func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
 	if f.Reason != "" {
 		query.Set("reason", string(f.Reason))
 	}
+	answer := ""
+	if f.Replied != nil {
+		answer = c.query("answer")
+		query.Set("answer", answer)
+	}
 	base := broadcastPath(b.ID)
 	if len(query) > 0 {
 		base += "?" + query.Encode()
+	}
+	if b.StartedAt > 0 {
+		list.Answer = unsent.Field("answer", "Answer", "", answer).Of([]choice{{Label: "Any"}, {Value: "yes", Label: "Replied"}, {Value: "no", Label: "No reply"}})
+		for _, format := range exportFormats[:2] { // as a table
+			query := maps.Clone(query)
+			query.Set("format", format.Word)
+			list.Files = append(list.Files, fileLink{format.Name, broadcastPath(b.ID) + "/people/file?" + query.Encode()})
+		}
 	}
 	ctx, after := c.r.Context(), c.query("after")
 	rows, next, err := c.s.app.Broadcasts.Rows(ctx, c.p, b.ID, f, after, pageRows)
@@ -314,7 +354,7 @@ func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
 	case next != "":
 		list.Empty = nothing{"Nobody among these", "The people after them were not looked at yet.", list.Next, "Look at more"}
 	case len(query) > 0:
-		list.Empty = nothing{"Nobody fits", "No person of this broadcast has this state and reason.", broadcastPath(b.ID) + "#people", "See all"}
+		list.Empty = nothing{"Nobody fits", "No person of this broadcast has this state, reason and answer.", broadcastPath(b.ID) + "#people", "See all"}
 	case b.State.Ended() && b.Rows > 0:
 		list.Empty.Text = "What became of each person was deleted some time after the end. The numbers stay."
 	}
@@ -335,7 +375,7 @@ func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
 }
 
 func (c *call) personRow(r desk.BroadcastRow, contact *desk.Contact) personRow {
-	row := personRow{ID: r.ID, Name: phone(r.To), State: rowStates[r.Status], Why: rowReasons[r.Reason], At: c.when(r.At)}
+	row := personRow{ID: r.ID, Name: phone(r.To), State: rowStates[r.Status], Why: rowReasons[r.Reason], At: c.when(r.At), Replied: c.when(r.Data.Reply.At), Choice: r.Data.Reply.Choice}
 	switch {
 	case contact != nil:
 		row.Name, row.Href = nameOf(contact), "/contacts/"+contact.ID.String()
@@ -352,4 +392,43 @@ func (c *call) personRow(r desk.BroadcastRow, contact *desk.Contact) personRow {
 		row.Talk = "/inbox/" + r.Conversation.String() + "?view=broadcasts"
 	}
 	return row
+}
+
+// filePage is how many rows of a broadcast are read at a time.
+const filePage = 1000
+
+// peopleFile sends the people of a broadcast who match the filter in the URL as a file, like an
+// export.
+func (s *Server) peopleFile(c *call) error {
+	n := slices.IndexFunc(exportFormats, func(f exportFormat) bool {
+		return f.Word == cmp.Or(c.query("format"), "csv") && f.format != transfer.JSONL
+	})
+	if n < 0 {
+		return desk.NotFoundf("there is no such format")
+	}
+	chosen, id, f := exportFormats[n], c.id("id"), c.rowFilter()
+	if _, err := s.app.Broadcasts.Get(c.r.Context(), c.p, id); err != nil {
+		return err
+	}
+	return c.sendFile("broadcast", chosen, desk.BroadcastsRead, func(to io.Writer, still func() error) error {
+		out, err := transfer.NewRows(to, chosen.format)
+		if err != nil {
+			return err
+		}
+		for cursor, more := "", true; more; more = cursor != "" {
+			if err := still(); err != nil {
+				return err
+			}
+			var page []desk.BroadcastRow
+			if page, cursor, err = s.app.Broadcasts.Rows(c.r.Context(), c.p, id, f, cursor, filePage); err != nil {
+				return err
+			}
+			for i := range page {
+				if err := out.Row(&page[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return out.Flush()
+	})
 }

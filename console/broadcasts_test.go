@@ -111,6 +111,10 @@ func failed(s desk.RowStatus, f desk.Failure) func(*desk.BroadcastRow) {
 	return func(r *desk.BroadcastRow) { r.Status, r.Failure = s, &f }
 }
 
+func answers(reply desk.RowReply) func(*desk.BroadcastRow) {
+	return func(r *desk.BroadcastRow) { r.Data.Reply = reply }
+}
+
 func numbers(n int) (list []string) {
 	for i := range n {
 		list = append(list, fmt.Sprintf("346123457%02d", i))
@@ -142,6 +146,9 @@ func TestBroadcasts(t *testing.T) {
 	mei.get(at).want(200, "8 of 9 people", "Lucía").lacks("<form method=\"post\" action=\""+at, at+"/cancel", at+"/release").golden("broadcasts/running-agent")
 	nora.get(at+"?status=skipped&reason=opted_out").want(200, "Opted out of marketing", "34 612 34 57 06").lacks("34 612 34 57 07").golden("broadcasts/filtered")
 	nora.get(at+"?status=cancelled").want(200, "Nobody fits")
+	w.becomes(b, w.started(desk.BroadcastRunning, desk.WaitsForPace), answers(desk.RowReply{At: 1, Choice: "Yes, please", ChosenAt: 1}), answers(desk.RowReply{At: 1, OptedOut: true}))
+	nora.get(at+"?answer=yes").want(200, "What they tapped", "Yes, please", "34 612 34 57 01", at+"/people/file?answer=yes&amp;format=csv").lacks("34 612 34 57 02").golden("broadcasts/answered")
+	nora.get(at+"?answer=no&status=sent").want(200, "34 612 34 57 02").lacks("34 612 34 57 01")
 	nora.get(at+"?after=nonsense&status=x&reason=y").want(200, "Lucía")
 	nora.get("/broadcasts?state=running&after=nonsense").want(200, "Spring").golden("broadcasts/list")
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -27,33 +28,21 @@ func (s *Server) exports(c *call) error {
 	return c.show("export", view{Title: "Export contacts", Data: exportFormats})
 }
 
-// exportFile sends all contacts as a file, page by page. It ends when the member is signed out
-// or is no admin any more, and when the browser does not read.
+// exportFile sends all contacts as a file.
 func (s *Server) exportFile(c *call) error {
 	n := slices.IndexFunc(exportFormats, func(f exportFormat) bool { return f.Word == cmp.Or(c.query("format"), "csv") })
 	if n < 0 {
 		return desk.NotFoundf("there is no such format")
 	}
 	chosen := exportFormats[n]
-	end, err := s.app.Exports.BeginAll(c.p.Workspace())
-	if err != nil {
-		return err
-	}
-	defer end()
-	still := func() bool {
-		p, err := s.signedIn(c)
-		return err == nil && p.Allow(desk.Administer) == nil
-	}
-	c.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "contacts" + chosen.format.Extension()}))
-	if err := c.w.Stream(chosen.kind); err != nil || c.r.Method == http.MethodHead {
-		return nil // the browser has left
-	}
-	parts := &parts{c: c, still: still}
-	out, err := transfer.NewContacts(parts, chosen.format, c.p.Settings.Attributes)
-	if err == nil {
+	return c.sendFile("contacts", chosen, desk.Administer, func(to io.Writer, still func() error) error {
+		out, err := transfer.NewContacts(to, chosen.format, c.p.Settings.Attributes)
+		if err != nil {
+			return err
+		}
 		err = s.app.Exports.Contacts(c.r.Context(), c.p, func(page []*desk.Contact) error {
-			if !still() {
-				return desk.ErrSignedOut
+			if err := still(); err != nil {
+				return err
 			}
 			for _, contact := range page {
 				if err := out.Contact(contact); err != nil {
@@ -62,10 +51,37 @@ func (s *Server) exportFile(c *call) error {
 			}
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		return out.Flush()
+	})
+}
+
+// sendFile sends a file that write writes page by page. Before each page, write calls still: the
+// file ends when the member is signed out or may not see it any more. It also ends when the
+// browser does not read.
+func (c *call) sendFile(name string, f exportFormat, needs desk.Permission, write func(to io.Writer, still func() error) error) error {
+	end, err := c.s.app.Exports.BeginAll(c.p.Workspace())
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = out.Flush()
+	defer end()
+	may := func() bool {
+		p, err := c.s.signedIn(c)
+		return err == nil && p.Allow(needs) == nil
 	}
+	c.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + f.format.Extension()}))
+	if err := c.w.Stream(f.kind); err != nil || c.r.Method == http.MethodHead {
+		return nil // the browser has left
+	}
+	parts := &parts{c: c, still: may}
+	err = write(parts, func() error {
+		if !may() {
+			return desk.ErrSignedOut
+		}
+		return nil
+	})
 	if parts.left {
 		return nil // the connection is closed already
 	}

@@ -85,3 +85,27 @@ func TestExport_signedOut(t *testing.T) {
 		t.Errorf("%v, %s", cut, rec.Body)
 	}
 }
+
+// TestPeopleFile: a member gets the people of a broadcast as a file, those who match the filter of
+// the page, and how they answered.
+func TestPeopleFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	mei := w.as(w.mei)
+	b := w.drafted("Spring", nil, numbers(3)...)
+	at := broadcastPath(b.ID)
+	w.becomes(b, w.started(desk.BroadcastDone, ""), answers(desk.RowReply{At: 1_000, Choice: "=Yes", ChosenAt: 1_000}), failed(desk.RowRefused, desk.Failure{Code: 131026, Title: "Message, undeliverable"}), skipped(desk.SkipOptedOut))
+	rows := w.peopleOf(b.ID)
+	mei.get(at).want(200, at+"/people/file?format=csv", at+"/people/file?format=excel")
+	got := mei.get(at+"/people/file").want(200, "to,status,reason,failure_code,failure_title,at,replied_at,choice,contact_id,conversation_id,message_id,attempt_id,id\r\n",
+		"\r\n+34612345700,pending,,,,"+rows[0].At.String()+",1970-01-01T00:00:01.000Z,'=Yes,,,,,"+rows[0].ID.String()+"\r\n",
+		"\r\n+34612345701,refused,,131026,\"Message, undeliverable\",", "\r\n+34612345702,skipped,opted_out,")
+	if at := got.header.Get("Content-Disposition"); at != `attachment; filename=broadcast.csv` {
+		t.Errorf("the file is named by %s", at)
+	}
+	mei.get(at+"/people/file?format=excel&answer=yes").want(200, "\xFF\xFEt\x00o\x00\t\x00", "Y\x00e\x00s\x00").lacks("1\x003\x001\x000\x002\x006\x00")
+	mei.get(at+"/people/file?status=skipped").want(200, "opted_out").lacks("refused")
+	mei.get(at + "/people/file?format=jsonl").want(404)
+	mei.get(broadcastPath(desk.ID{6: 0x70, 8: 0x80}) + "/people/file").want(404)
+}

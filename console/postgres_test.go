@@ -19,7 +19,7 @@ func TestPostgres(t *testing.T) {
 		TestChannels, TestChannels_sandbox,
 		TestReply, TestReply_closing, TestReply_closing_meanwhile, TestReply_window, TestReply_file, TestReply_quote, TestComposer_snippets, TestMarkRead, TestWriteAsCustomer, TestReply_outcomes,
 		TestContacts, TestContact, TestContact_both, TestContact_races, TestContact_holders, TestContact_timeline,
-		TestEvents, TestExport, TestExport_signedOut,
+		TestEvents, TestExport, TestExport_signedOut, TestPeopleFile,
 		TestImports,
 		TestInbox, TestInbox_laterPage, TestInbox_refuses,
 		TestLiveNames, TestLiveFlood, TestLiveShows, TestLiveEnds, TestParts,

@@ -128,6 +128,7 @@ func (s *Server) routes() []route {
 		{"POST /broadcasts/{id}/edit", desk.BroadcastsSend, s.editBroadcast},
 		{"GET /broadcasts/{id}/people", desk.BroadcastsWrite, s.broadcastPeople},
 		{"POST /broadcasts/{id}/people", desk.BroadcastsWrite, s.addPeople},
+		{"GET /broadcasts/{id}/people/file", desk.BroadcastsRead, s.peopleFile},
 		{"GET /broadcasts/{id}/people/remove", desk.BroadcastsWrite, s.askPeopleRemoval},
 		{"POST /broadcasts/{id}/people/remove", desk.BroadcastsWrite, s.removePeople},
 		{"GET /broadcasts/{id}/check", desk.BroadcastsWrite, s.checkBroadcast},
@@ -187,7 +188,7 @@ var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}
 	"POST /broadcasts/new": true, "POST /broadcasts/{id}/edit": true}
 
 // streams lists the pages that are sent piece by piece.
-var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true, "GET /contacts/import/{id}/rejected": true, "GET /contacts/export/file": true}
+var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true, "GET /contacts/import/{id}/rejected": true, "GET /contacts/export/file": true, "GET /broadcasts/{id}/people/file": true}
 
 // waits lists the forms whose handler waits for a provider, an endpoint or a file. Such a
 // handler takes a turn only when it has to make a page. Otherwise a slow provider would

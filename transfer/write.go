@@ -79,6 +79,32 @@ func NewOptOuts(w io.Writer, format Format) (*Writer, error) {
 	return out, out.headers(desk.KindPhone, since, optedOut)
 }
 
+// NewRows returns a writer of rows of broadcasts. Such a file is not imported.
+func NewRows(w io.Writer, format Format) (*Writer, error) {
+	out := newWriter(w, format)
+	return out, out.headers("to", "status", "reason", "failure_code", "failure_title", "at", "replied_at", "choice", "contact_id", "conversation_id", "message_id", "attempt_id", "id")
+}
+
+// Row writes a row of a broadcast.
+func (w *Writer) Row(r *desk.BroadcastRow) error {
+	code, title := "", ""
+	if r.Failure != nil {
+		code, title = strconv.Itoa(r.Failure.Code), r.Failure.Title
+	}
+	cells := []string{plus(r.To), string(r.Status), string(r.Reason), code, title, r.At.String(), "", r.Data.Reply.Choice}
+	if r.Data.Reply.At > 0 {
+		cells[6] = r.Data.Reply.At.String()
+	}
+	for _, id := range []desk.ID{r.Contact, r.Conversation, r.Message, r.Attempt, r.ID} {
+		cell := ""
+		if !id.IsZero() {
+			cell = id.String()
+		}
+		cells = append(cells, cell)
+	}
+	return w.cells(cells)
+}
+
 // NewLines returns a writer of JSON Lines.
 func NewLines(w io.Writer) *Writer { return newWriter(w, JSONL) }
 

@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"parley/app/cursors"
@@ -240,6 +241,9 @@ func (a *Service) Rows(ctx context.Context, p desk.Principal, id desk.ID, f desk
 	list := cursors.List{Workspace: p.Workspace(), Name: "rows", Filter: strings.Join([]string{id.String(), string(f.Status), string(f.Reason)}, " ")}
 	if f.Contact != nil {
 		list.Filter += " " + f.Contact.String()
+	}
+	if f.Replied != nil {
+		list.Filter += fmt.Sprint(" replied ", *f.Replied)
 	}
 	var after desk.ID
 	if cursor != "" {

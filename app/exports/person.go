@@ -16,7 +16,7 @@ func (a *Service) Begin(ws desk.ID) (end func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.people[ws] == MaxPeople {
-		return nil, desk.Errorf(desk.RateLimited, "%d exports of contacts of this workspace are under way on this server, and no more are allowed: wait for one to end", MaxPeople)
+		return nil, desk.Errorf(desk.RateLimited, "%d exports of this workspace are under way on this server, and no more are allowed: wait for one to end", MaxPeople)
 	}
 	a.people[ws]++
 	return func() {
@@ -28,7 +28,7 @@ func (a *Service) Begin(ws desk.ID) (end func(), err error) {
 	}, nil
 }
 
-// BeginAll is Begin for the export of all contacts. It also returns RateLimited if too many of
+// BeginAll is Begin for a file of all contacts, or of the people of a broadcast. It also returns RateLimited if too many of
 // these are under way, of all workspaces.
 func (a *Service) BeginAll(ws desk.ID) (end func(), err error) {
 	one, err := a.Begin(ws)
