@@ -128,6 +128,11 @@ func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.B
 			return wait.length, a.waits(ctx, d, b, wait.why, wait.until)
 		}
 	}
+	if late { // so are the rows that were judged before
+		r.mu.Lock()
+		r.drop()
+		r.mu.Unlock()
+	}
 	if err := a.fill(ctx, d, s, b, t, r); err != nil {
 		return 0, err
 	}
@@ -135,7 +140,7 @@ func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.B
 		return a.finish(ctx, d, b, r)
 	}
 	if late {
-		return 0, nil // the next rows are late, too
+		return lookEvery, nil // a flight that ends wakes the drive
 	}
 	return a.launch(ctx, d, channel, b, t, r), nil
 }
