@@ -136,9 +136,12 @@ func (s *Server) listIdentities(c *call) (answer, error) {
 }
 
 func (s *Server) listContacts(c *call) (answer, error) {
-	q, page, err := listQuery(c.r.URL.RawQuery, "external_id", "email", "phone", "owner", "updated_since", "q", "attribute")
+	q, page, err := listQuery(c.r.URL.RawQuery, "external_id", "email", "phone", "owner", "updated_since", "q", "attribute", "segment")
 	if err != nil {
 		return answer{}, err
+	}
+	if q.Has("segment") {
+		return s.segmentContacts(c, q, page)
 	}
 	if q.Has("q") || q.Has("attribute") {
 		return s.searchContacts(c, q, page)

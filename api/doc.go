@@ -31,6 +31,7 @@
 //	form.go           templates as JSON, without the values of hints
 //	policy.go         the reply policy
 //	snippets.go       saved replies
+//	segments.go       segments, reading filters
 //	webhooks.go       webhooks: reading requests, answering
 //	deliveries.go     what webhooks have delivered; ping, replay, redeliver
 //	callbacks.go      what providers call: the handshake, and callbacks

@@ -224,6 +224,10 @@ func appendEventData(b []byte, page *feed.Page, e *desk.FeedEvent) []byte {
 		if v := page.Snippets[e.Key]; v != nil {
 			return appendSnippet(b, v, "")
 		}
+	case "segment":
+		if v := page.Segments[e.Key]; v != nil {
+			return appendSegment(b, v)
+		}
 	case "attribute":
 		if a := s.Attributes[e.Key]; a != nil {
 			return appendAttribute(b, a)

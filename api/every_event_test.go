@@ -128,6 +128,8 @@ func (l *eventLog) record(e event) string {
 		return one("channels/" + e.Subject.ID + "/policy")
 	case "snippet":
 		return in("snippets", "shortcut", e.Subject.ID)
+	case "segment":
+		return in("segments", "key", e.Subject.ID)
 	case "webhook":
 		return one("webhooks/" + e.Subject.ID)
 	case "broadcast":
@@ -229,6 +231,17 @@ func TestEveryEvent(t *testing.T) {
 	after("the same again", call(200, "PUT /v1/snippets/hi", `{"text":"Hello"}`))
 	after("delete it", call(204, "DELETE /v1/snippets/hi", ""), "snippet.deleted by key=key/test of hi gone")
 	after("delete it again", call(404, "DELETE /v1/snippets/hi", ""))
+
+	// Segments.
+	segment := func(status int, name, is string) func() {
+		return call(status, "PUT /v1/segments/named", `{"name":"`+name+`","filter":{"all":[{"field":"name","is":"`+is+`"}]}}`)
+	}
+	after("create a segment", segment(201, "Named", "present"), "segment.created by key=key/test of named")
+	after("change its name", segment(200, "With a name", "present"), "segment.updated by key=key/test of named [name]")
+	after("change all", segment(200, "Nameless", "absent"), "segment.updated by key=key/test of named [filter name]")
+	after("the same again", segment(200, "Nameless", "absent"))
+	after("delete it", call(204, "DELETE /v1/segments/named", ""), "segment.deleted by key=key/test of named gone")
+	after("delete it again", call(404, "DELETE /v1/segments/named", ""))
 
 	// Contacts. The data of an event is the record as it is now, so each act is read alone.
 	var ada, bob string

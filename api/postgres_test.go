@@ -42,7 +42,7 @@ func TestPostgres(t *testing.T) {
 		TestReplyRefused, TestReplyRefusedByProvider, TestReplyKeys, TestReplyAtTheEnd, TestReplyAddress, TestErasureRaces,
 		TestUnauthorizedIsTheSameBytes, TestOtherWorkspace,
 		TestSend, TestIdempotencyKey, TestSendReplays_in_another_country, TestSendConflict_names_in_the_order_of_the_request, TestSendRefused, TestSendChecksInOrder, TestSendReplays, TestSendAtOnce, TestSendLost, TestSendInProgress, TestSendStores, TestSendRevoked, TestTemplateNeeds, TestSendNeeds, TestSendNeeds_once,
-		TestSnippets,
+		TestSnippets, TestSegments,
 		TestTalk, TestReply,
 		TestTemplates, TestTemplatesLookUpNobody, TestTemplatesChannel, TestTemplatesChange, TestTemplatesAtOnce,
 		TestWebhooks, TestWebhookRefused, TestWebhookPermissions, TestDeliveries,

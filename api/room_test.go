@@ -40,7 +40,7 @@ func TestRoomFirst(t *testing.T) {
 	}
 	large := map[string]bool{}
 	for _, path := range strings.Fields("contacts contacts/{id}/identities attributes contacts/{id}/conversations conversations conversations/{id}/messages " +
-		"conversations/{id}/notes contacts/{id}/history merges merges/{id} conflicts inbox broadcasts broadcasts/{id}/rows attempts templates snippets channels members events webhooks webhooks/{id}/deliveries") {
+		"conversations/{id}/notes contacts/{id}/history merges merges/{id} conflicts inbox broadcasts broadcasts/{id}/rows attempts templates snippets segments channels members events webhooks webhooks/{id}/deliveries") {
 		large["GET /v1/"+path] = true
 	}
 	var calls sync.WaitGroup

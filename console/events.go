@@ -30,7 +30,7 @@ const ofSettings = "settings"
 // eventFilters are the choices of the filter.
 var eventFilters = []choice{
 	{Value: "", Label: "Everything"}, {Value: ofSettings, Label: "Settings"}, {Value: "contact", Label: "Contacts"}, {Value: "merge", Label: "Merges"}, {Value: "conflict", Label: "Conflicts"}, {Value: "conversation", Label: "Conversations"},
-	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "send", Label: "Sends"}, {Value: "template", Label: "Templates"}, {Value: "broadcast", Label: "Broadcasts"}, {Value: "snippet", Label: "Saved replies"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
+	{Value: "message", Label: "Messages"}, {Value: "note", Label: "Notes"}, {Value: "send", Label: "Sends"}, {Value: "template", Label: "Templates"}, {Value: "broadcast", Label: "Broadcasts"}, {Value: "snippet", Label: "Saved replies"}, {Value: "segment", Label: "Segments"}, {Value: "attribute", Label: "Attributes"}, {Value: "channel", Label: "Channels"},
 	{Value: "policy", Label: "Reply policy"}, {Value: "member", Label: "Members"}, {Value: "key", Label: "Keys"}, {Value: "webhook", Label: "Webhooks"}, {Value: "workspace", Label: "Workspace"},
 }
 
@@ -79,6 +79,9 @@ var eventWords = map[desk.EventType]string{
 	desk.SnippetCreated:        "added the saved reply",
 	desk.SnippetUpdated:        "changed the saved reply",
 	desk.SnippetDeleted:        "removed the saved reply",
+	desk.SegmentCreated:        "added the segment",
+	desk.SegmentUpdated:        "changed the segment",
+	desk.SegmentDeleted:        "removed the segment",
 	desk.AttributeCreated:      "added the attribute",
 	desk.AttributeUpdated:      "changed the attribute",
 	desk.ChannelCreated:        "added the channel",
@@ -183,6 +186,8 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 			return e.Key, ""
 		}
 		return e.Key, snippetPath(e.Key) + "/edit"
+	case "segment":
+		return e.Key, ""
 	case "attribute":
 		if a := s.Attributes[e.Key]; a != nil {
 			return a.Label, "/settings/attributes"

@@ -29,6 +29,7 @@ var permissionWords = map[desk.Permission]string{
 	desk.AttemptsWrite:      "Settle attempts whose outcome is unknown",
 	desk.PolicyWrite:        "Change the reply policy",
 	desk.SnippetsWrite:      "Change saved replies",
+	desk.SegmentsWrite:      "Change segments",
 	desk.MembersWrite:       "Say which members are available",
 	desk.BroadcastsRead:     "Read broadcasts",
 	desk.BroadcastsWrite:    "Make, pause and cancel broadcasts",

@@ -75,7 +75,7 @@ func typesOf(types []string) string {
 
 // kindWords are the names of the kinds of records that events have.
 var kindWords = map[string]string{
-	"contact": "Contacts", "conversation": "Conversations", "message": "Messages", "note": "Notes", "send": "Sends", "template": "Templates", "snippet": "Saved replies", "attribute": "Attributes",
+	"contact": "Contacts", "conversation": "Conversations", "message": "Messages", "note": "Notes", "send": "Sends", "template": "Templates", "snippet": "Saved replies", "segment": "Segments", "attribute": "Attributes",
 	"broadcast": "Broadcasts", "merge": "Merges", "conflict": "Conflicts",
 	"channel": "Channels", "policy": "Reply policy", "member": "Members", "key": "Keys", "workspace": "Workspace", "webhook": "Webhooks",
 }

@@ -31,6 +31,7 @@
 //	variables.go     a template's variables: checking values and filling them in
 //	need.go          what a template needs besides values of variables: a file, links
 //	template_look.go what else a template shows: footer, buttons, samples
+//	segment.go       filters with names
 //	snippet.go       saved replies, and filling them in
 //	hint.go          hints: which value is offered for a variable
 //	guess.go         guesses the binding of a variable from its name

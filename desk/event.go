@@ -48,6 +48,10 @@ const (
 	SnippetUpdated EventType = "snippet.updated"
 	SnippetDeleted EventType = "snippet.deleted"
 
+	SegmentCreated EventType = "segment.created"
+	SegmentUpdated EventType = "segment.updated"
+	SegmentDeleted EventType = "segment.deleted"
+
 	AttributeCreated EventType = "attribute.created"
 	AttributeUpdated EventType = "attribute.updated"
 
@@ -84,6 +88,7 @@ var EventTypes = []EventType{
 	NoteCreated, NoteDeleted, SendInDoubt, SendSettled,
 	TemplateCreated, TemplateUpdated, TemplateDeleted,
 	SnippetCreated, SnippetUpdated, SnippetDeleted,
+	SegmentCreated, SegmentUpdated, SegmentDeleted,
 	AttributeCreated, AttributeUpdated,
 	ChannelCreated, ChannelUpdated,
 	PolicyUpdated,
@@ -137,6 +142,7 @@ var eventNeeds = map[string]Permission{
 	"send":         AttemptsRead,
 	"template":     TemplatesRead,
 	"snippet":      TemplatesRead,
+	"segment":      ContactsRead,
 	"attribute":    AttributesRead,
 	"channel":      ChannelsRead,
 	"policy":       ChannelsRead,
@@ -254,7 +260,7 @@ type Actor struct {
 type Event struct {
 	Type         EventType
 	Subject      ID     // the record's id; zero for one without a UUID
-	Key          string // the id of a record without a UUID: an attribute's key, a snippet's shortcut, CHANNEL/NAME/LANGUAGE of a template
+	Key          string // the id of a record without a UUID: an attribute's or a segment's key, a snippet's shortcut, CHANNEL/NAME/LANGUAGE of a template
 	Conversation ID     // of a message, a note or a send; otherwise zero
 	Contact      ID     // of a message, a note, a send or a conversation; otherwise zero
 	TS           Time   // the time of a message, needed to look it up, or of a provider's notice that a person opted out or in; otherwise 0

@@ -70,6 +70,7 @@ const (
 	BroadcastsRead     Permission = "broadcasts:read"
 	BroadcastsWrite    Permission = "broadcasts:write"
 	BroadcastsSend     Permission = "broadcasts:send"
+	SegmentsWrite      Permission = "segments:write"
 )
 
 // The permissions that only members have.
@@ -84,13 +85,13 @@ var Permissions = []Permission{
 	ContactsRead, ContactsWrite, AttributesRead, AttributesWrite, ConversationsRead, ConversationsWrite,
 	MessagesSend, TemplatesRead, ChannelsRead, MembersRead, EventsRead, WebhooksRead, WebhooksWrite,
 	AttemptsRead, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite, ContactsMerge,
-	BroadcastsRead, BroadcastsWrite, BroadcastsSend,
+	BroadcastsRead, BroadcastsWrite, BroadcastsSend, SegmentsWrite,
 }
 
 var (
 	agentPermissions = append(slices.DeleteFunc(slices.Clone(Permissions), func(p Permission) bool {
 		switch p {
-		case AttributesWrite, BroadcastsWrite, BroadcastsSend, WebhooksRead, WebhooksWrite, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite:
+		case AttributesWrite, BroadcastsWrite, BroadcastsSend, WebhooksRead, WebhooksWrite, AttemptsWrite, PolicyWrite, SnippetsWrite, MembersWrite, SegmentsWrite:
 			return true
 		}
 		return false

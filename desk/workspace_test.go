@@ -15,8 +15,8 @@ func TestParsePermissions(t *testing.T) {
 	for _, c := range []struct {
 		sent, want string // if want begins with "!", the rest of it is a part of the refusal
 	}{
-		{"all", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write,contacts:merge,broadcasts:read,broadcasts:write,broadcasts:send"},
-		{" all\n", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write,contacts:merge,broadcasts:read,broadcasts:write,broadcasts:send"},
+		{"all", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write,contacts:merge,broadcasts:read,broadcasts:write,broadcasts:send,segments:write"},
+		{" all\n", "contacts:read,contacts:write,attributes:read,attributes:write,conversations:read,conversations:write,messages:send,templates:read,channels:read,members:read,events:read,webhooks:read,webhooks:write,attempts:read,attempts:write,policy:write,snippets:write,members:write,contacts:merge,broadcasts:read,broadcasts:write,broadcasts:send,segments:write"},
 		{"messages:send", "messages:send"},
 		{"members:read,contacts:read", "members:read,contacts:read"},
 		{" members:read ,\tcontacts:read", "members:read,contacts:read"},

@@ -8,6 +8,7 @@
 //	conversations.go  conversations, messages, notes, windows
 //	templates.go      copies of template libraries
 //	snippets.go       saved replies
+//	segments.go       filters with names
 //	attempts.go       attempts and the keys that they hold
 //	optouts.go        marketing choices, by hashes of numbers
 //	inbound.go        inbound items, callbacks, early statuses

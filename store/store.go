@@ -31,6 +31,7 @@ type Store interface {
 	Conversations
 	Templates
 	Snippets
+	Segments
 	Attempts
 	OptOuts
 	Inbound
@@ -79,6 +80,7 @@ type Tx interface {
 	AccessTx
 	DailyTx
 	SnippetTx
+	SegmentTx
 	MediaTx
 	PolicyTx
 	ImportTx

@@ -15,6 +15,7 @@ type Page struct {
 	Libraries map[desk.ID]*desk.Library // of channels
 	Webhooks  map[desk.ID]*Webhook
 	Snippets  map[string]*desk.Snippet // by shortcut
+	Segments  map[string]*desk.Segment // by key
 	Merges    map[desk.ID]*desk.Merge
 	Conflicts map[desk.ID]*desk.Conflict
 
@@ -48,6 +49,10 @@ func (p *Page) DataBytes(e *desk.FeedEvent) int {
 		if s := p.Snippets[e.Key]; s != nil {
 			return s.ListBytes()
 		}
+	case "segment":
+		if s := p.Segments[e.Key]; s != nil {
+			return s.ListBytes()
+		}
 	case "merge":
 		if m := p.Merges[e.Subject]; m != nil {
 			return m.ListBytes()
@@ -71,6 +76,9 @@ func (a *Service) complete(ctx context.Context, read *store.EventPage) (*Page, e
 		return nil, err
 	}
 	if err := a.addSnippets(ctx, page); err != nil {
+		return nil, err
+	}
+	if err := a.addSegments(ctx, page); err != nil {
 		return nil, err
 	}
 	if err := a.addMerges(ctx, page); err != nil {
@@ -153,14 +161,36 @@ func (a *Service) addLibraries(ctx context.Context, page *Page) error {
 	return nil
 }
 
-// addSnippets adds the snippets that a page's events are about.
-func (a *Service) addSnippets(ctx context.Context, page *Page) error {
+// keysOf returns the keys of the records of a kind that a page's events are about.
+func (p *Page) keysOf(kind string) map[string]bool {
 	wanted := map[string]bool{}
-	for i := range page.Events {
-		if e := &page.Events[i]; e.Type.Kind() == "snippet" {
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Type.Kind() == kind {
 			wanted[e.Key] = true
 		}
 	}
+	return wanted
+}
+
+// addSegments adds the segments that a page's events are about.
+func (a *Service) addSegments(ctx context.Context, page *Page) error {
+	wanted := page.keysOf("segment")
+	if len(wanted) == 0 {
+		return nil
+	}
+	list, err := a.Store.Segments(ctx, page.Settings.ID)
+	page.Segments = make(map[string]*desk.Segment, len(wanted))
+	for i := range list {
+		if wanted[list[i].Key] {
+			page.Segments[list[i].Key] = &list[i]
+		}
+	}
+	return err
+}
+
+// addSnippets adds the snippets that a page's events are about.
+func (a *Service) addSnippets(ctx context.Context, page *Page) error {
+	wanted := page.keysOf("snippet")
 	if len(wanted) == 0 {
 		return nil
 	}

@@ -84,6 +84,7 @@ var placements = map[string]placement{
 	"send_keys":          byWorkspace,
 	"search_places":      byWorkspace,
 	"search_terms":       byWorkspace,
+	"segments":           byWorkspace,
 	"sessions":           byWorkspace,
 	"snippets":           byWorkspace,
 	"templates":          byWorkspace,

@@ -25,6 +25,7 @@
 //	expiry.go         dropping events from the feed
 //	uses.go           when keys were last used
 //	snippets.go       saved replies
+//	segments.go       filters with names
 //	policies.go       reply policies
 //	answers.go        assignment by policy: turns, waiting conversations, automatic replies
 //	daily.go          counts of messages by day

@@ -55,6 +55,7 @@ func Tables() []Table {
 		table("turns", "workspace_id channel_id member_id", "number"),
 		table("auto_replies", "workspace_id contact_id message_id", "channel_id conversation_id kind text decided_at due_at tries"),
 		table("snippets", "workspace_id shortcut", "text updated_at"),
+		table("segments", "workspace_id key", "name filter updated_at"),
 		table("key_uses", "workspace_id key_id", "used_at"),
 		table("media", "workspace_id id", "contact_id kind mime trait name size sha256 status reason created_at used"),
 		table("media_used", "workspace_id", "bytes"),

@@ -25,6 +25,7 @@
 //	policies.go       reply policies
 //	answers.go        turns, waiting conversations, automatic replies
 //	snippets.go       saved replies
+//	segments.go       filters with names
 //	conflicts.go      conflicts between contacts
 //	merges.go         merging contacts
 //	imports.go        how far imports of files are
@@ -162,6 +163,8 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"search/beside_deletions":             indexBesideDeletions,
 		"snippets/fields_and_order":           snippets,
 		"snippets/races":                      snippetRaces,
+		"segments/fields_and_order":           segments,
+		"segments/races":                      segmentRaces,
 		"daily/counts":                        dailyCounts,
 		"events/log":                          eventLog,
 		"events/newest":                       newestEvents,
