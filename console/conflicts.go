@@ -57,12 +57,12 @@ func (s *Server) conflicts(c *call) error {
 	for _, each := range []desk.ConflictStatus{desk.ConflictOpen, desk.ConflictResolved, desk.ConflictDismissed} {
 		page.Tabs = append(page.Tabs, tab{Label: conflictStates[each].Text, Href: base(each), Here: each == status})
 	}
-	after := c.query("after")
-	list, next, err := s.app.Conflicts.Conflicts(c.r.Context(), c.p, status, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		after = ""
-		list, next, err = s.app.Conflicts.Conflicts(c.r.Context(), c.p, status, "", pageRows)
-	}
+	var list []*conflicts.Named
+	next := ""
+	after, err := c.fromCursor(func(after string) (err error) {
+		list, next, err = s.app.Conflicts.Conflicts(c.r.Context(), c.p, status, after, pageRows)
+		return err
+	})
 	if err != nil {
 		return err
 	}

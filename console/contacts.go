@@ -105,17 +105,17 @@ func (c *call) seek(d *directory, q search.Query, attribute string, kept url.Val
 			return nil, nil
 		}
 	}
-	q.Cursor = c.query("after")
-	if q.Cursor != "" {
-		d.First = "/contacts?" + kept.Encode()
-	}
-	page, err := c.found(q)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		q.Cursor, d.First = "", ""
+	var page search.Page
+	after, err := c.fromCursor(func(after string) (err error) {
+		q.Cursor = after
 		page, err = c.found(q)
-	}
+		return err
+	})
 	if err != nil {
 		return nil, err
+	}
+	if after != "" {
+		d.First = "/contacts?" + kept.Encode()
 	}
 	if page.Next != "" {
 		kept.Set("after", page.Next)
@@ -179,12 +179,12 @@ func (c *call) newestContacts(d *directory, owner desk.ID) ([]*desk.Contact, err
 		query = "?owner=" + url.QueryEscape(owner.String())
 		d.Empty = nothing{"No contacts here", "This member owns no contact.", "/contacts", "See everybody's"}
 	}
-	after := c.query("after")
-	list, next, err := c.s.app.NewestContacts(c.r.Context(), c.p, owner, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		after = ""
-		list, next, err = c.s.app.NewestContacts(c.r.Context(), c.p, owner, "", pageRows)
-	}
+	var list []*desk.Contact
+	next := ""
+	after, err := c.fromCursor(func(after string) (err error) {
+		list, next, err = c.s.app.NewestContacts(c.r.Context(), c.p, owner, after, pageRows)
+		return err
+	})
 	if after != "" {
 		d.First = "/contacts" + query
 	}

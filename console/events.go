@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"parley/app/feed"
 	"parley/desk"
 )
 
@@ -113,12 +114,11 @@ func (s *Server) events(c *call) error {
 		query = "?types=" + url.QueryEscape(filter)
 		page.Empty = nothing{"Nothing of this kind here", "The log goes back as far as events are kept.", "/settings/events", "See everything"}
 	}
-	after := c.query("after")
-	log, err := s.app.Feed.Log(c.r.Context(), c.p, types, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		after = ""
-		log, err = s.app.Feed.Log(c.r.Context(), c.p, types, "", pageRows)
-	}
+	var log feed.Log
+	after, err := c.fromCursor(func(after string) (err error) {
+		log, err = s.app.Feed.Log(c.r.Context(), c.p, types, after, pageRows)
+		return err
+	})
 	if err != nil {
 		return err
 	}

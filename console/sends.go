@@ -135,11 +135,15 @@ func (s *Server) sends(c *call) error {
 	if err != nil {
 		return err
 	}
-	attempts := func(after string) ([]*desk.Attempt, string, error) {
+	var list []*desk.Attempt
+	next := ""
+	attempts := func(after string) (err error) {
 		if failed {
-			return s.app.FailedAttempts(c.r.Context(), c.p, of, after, pageRows)
+			list, next, err = s.app.FailedAttempts(c.r.Context(), c.p, of, after, pageRows)
+		} else {
+			list, next, err = s.app.Attempts(c.r.Context(), c.p, app.AttemptFilter{Phase: phase, Broadcast: of}, after, pageRows)
 		}
-		return s.app.Attempts(c.r.Context(), c.p, app.AttemptFilter{Phase: phase, Broadcast: of}, after, pageRows)
+		return err
 	}
 	for _, t := range []tab{{Label: "All", Href: "/sends", Here: !doubt && !failed}, {Label: "In doubt", Href: "/sends?doubt=yes", Here: doubt}, {Label: "Failed", Href: "/sends?failed=yes", Here: failed}} {
 		if b := c.query("broadcast"); b != "" && len(b) <= 64 {
@@ -147,12 +151,7 @@ func (s *Server) sends(c *call) error {
 		}
 		page.Tabs = append(page.Tabs, t)
 	}
-	after := c.query("after")
-	list, next, err := attempts(after)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		after = ""
-		list, next, err = attempts("")
-	}
+	after, err := c.fromCursor(attempts)
 	if err != nil {
 		return err
 	}

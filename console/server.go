@@ -91,6 +91,17 @@ func (c *call) id(name string) desk.ID {
 // query returns a parameter of the URL.
 func (c *call) query(name string) string { return c.r.URL.Query().Get(name) }
 
+// fromCursor calls read for the part of a list that begins at the cursor in the URL, and
+// returns this cursor. If it is the cursor of another list, read is called again for the
+// beginning.
+func (c *call) fromCursor(read func(after string) error) (after string, err error) {
+	after = c.query("after")
+	if err = read(after); after != "" && desk.IsType(err, desk.InvalidRequest) {
+		after, err = "", read("")
+	}
+	return after, err
+}
+
 // may reports whether the member has a permission. Pages leave out an action that would
 // be refused.
 func (c *call) may(needs desk.Permission) bool { return c.p.Allow(needs) == nil }

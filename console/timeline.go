@@ -34,12 +34,12 @@ var timelineWords = map[desk.EventType][2]string{
 
 // timeline returns the changes of a contact after the place that the page's address names.
 func (c *call) timeline(contact desk.ID) (t timeline, err error) {
-	page, after := "/contacts/"+contact.String(), c.query("after")
-	events, next, err := c.s.app.Search.History(c.r.Context(), c.p, contact, after, timelineRows)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		after = ""
-		events, next, err = c.s.app.Search.History(c.r.Context(), c.p, contact, "", timelineRows)
-	}
+	page, next := "/contacts/"+contact.String(), ""
+	var events []desk.FeedEvent
+	after, err := c.fromCursor(func(after string) (err error) {
+		events, next, err = c.s.app.Search.History(c.r.Context(), c.p, contact, after, timelineRows)
+		return err
+	})
 	if err != nil {
 		return t, err
 	}

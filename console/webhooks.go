@@ -212,7 +212,7 @@ func (c *call) webhookView() (view, error) {
 		return view{}, err
 	}
 	d.Form = c.webhookForm(d.Path, w.URL, w.Types)
-	q, query := deliver.Query{Status: desk.WebhookDeliveryStatus(c.query("status")), Cursor: c.query("after"), Limit: deliveryRows}, ""
+	q, query := deliver.Query{Status: desk.WebhookDeliveryStatus(c.query("status")), Limit: deliveryRows}, ""
 	for _, v := range []struct {
 		status desk.WebhookDeliveryStatus
 		label  string
@@ -229,11 +229,13 @@ func (c *call) webhookView() (view, error) {
 	if query == "" {
 		q.Status, d.Views[0].Here = "", true
 	}
-	list, next, err := c.s.app.Deliver.Deliveries(c.r.Context(), c.p, w.ID, q)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		q.Cursor = ""
+	var list []deliver.Delivery
+	next := ""
+	_, err = c.fromCursor(func(after string) (err error) {
+		q.Cursor = after
 		list, next, err = c.s.app.Deliver.Deliveries(c.r.Context(), c.p, w.ID, q)
-	}
+		return err
+	})
 	if err != nil {
 		return view{}, err
 	}
