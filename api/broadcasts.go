@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -88,21 +87,6 @@ func appendBroadcast(b []byte, v *desk.Broadcast, s *desk.Settings) []byte {
 	b = appendTime(append(b, `,"started_at":`...), v.StartedAt)
 	b = appendTime(append(b, `,"ended_at":`...), v.EndedAt)
 	return append(appendTime(append(b, `,"updated_at":`...), v.UpdatedAt), '}')
-}
-
-// appendAudience appends who the people of a broadcast are; nil: its rows.
-func appendAudience(b []byte, v *desk.Audience) []byte {
-	if v == nil {
-		return append(b, `{"rows":true}`...)
-	}
-	b = appendID(append(b, `{"broadcast":`...), v.Broadcast)
-	b = appendArray(append(b, `,"status":`...), v.Status, func(b []byte, s desk.RowStatus) []byte {
-		return append(append(append(b, '"'), s...), '"')
-	})
-	if v.Code != 0 {
-		b = strconv.AppendInt(append(b, `,"code":`...), int64(v.Code), 10)
-	}
-	return append(b, '}')
 }
 
 // Broadcast is the JSON of a broadcast, for the command line.
@@ -615,50 +599,6 @@ func (d *decoder) broadcastValues() (list []desk.BroadcastValue, err error) {
 		return err
 	})
 	return list, err
-}
-
-// audience reads who the people of a broadcast are. Its rows are no audience.
-func (d *decoder) audience(in *desk.Field[desk.Audience]) error {
-	members, rows := 0, desk.Field[bool]{}
-	err := field(d, in, func() (v desk.Audience, err error) {
-		err = d.object(func(name string) error {
-			members++
-			switch name {
-			case "rows":
-				return field(d, &rows, d.bool)
-			case "broadcast":
-				v.Broadcast, err = d.id()
-			case "status":
-				err = d.array(func(int) error {
-					status, err := d.text()
-					v.Status = append(v.Status, desk.RowStatus(status))
-					return err
-				})
-			case "code":
-				var code int64
-				code, err = d.integer()
-				v.Code = int(max(-1, min(code, math.MaxInt32)))
-				if code == 0 {
-					v.Code = -1
-				}
-			default:
-				err = d.unknown(name, "rows", "broadcast", "status", "code")
-			}
-			return err
-		})
-		return v, err
-	})
-	switch {
-	case err != nil || !in.Has():
-		return err
-	case rows.Set && (members > 1 || !rows.Value):
-		return d.wrong("send {\"rows\":true}, or an audience without rows")
-	case rows.Set:
-		*in = desk.Field[desk.Audience]{Set: true, Null: true}
-	case members == 0:
-		return d.wrong("send {\"rows\":true}, or the people of an ended broadcast")
-	}
-	return nil
 }
 
 func (d *decoder) consent() (v desk.Consent, err error) {

@@ -31,6 +31,8 @@ func TestBroadcasts(t *testing.T) {
 		draft + `,"max_failed_percent":0}`: "/max_failed_percent", draft + `,"audience":{"rows":false}}`: "/audience", draft + `,"send_at":"tomorrow"}`: "/send_at", draft + `,"at_most":0}`: "/at_most", draft + `,"audience":{}}`: "/audience", draft + `,"audience":{"rows":true,"code":1}}`: "/audience",
 		draft + `,"at_most":5,"audience":{"broadcast":"nonsense","status":["read"]}}`: "/audience/broadcast", draft + `,"at_most":5,"audience":{"broadcast":"` + draftID + `","status":["in_doubt"]}}`: "/audience/status",
 		draft + `,"at_most":5,"audience":{"broadcast":"` + draftID + `","status":["read"],"code":0}}`: "/audience/code", draft + `,"audience":{"broadcast":"` + draftID + `","status":["read"]}}`: "/at_most", draft + `,"audience":{"people":1}}`: "/audience/people",
+		draft + `,"at_most":5,"audience":{"segment":""}}`: "/audience/segment", draft + `,"at_most":5,"audience":{"segment":"No"}}`: "/audience/segment", draft + `,"at_most":5,"audience":{"segment":"a","status":["read"]}}`: "/audience",
+		draft + `,"at_most":5,"audience":{"filter":{"all":[{"field":"attributes.none","is":"present"}]}}}`: "/audience/filter/all/0/field", draft + `,"at_most":5,"audience":{"filter":{"all":[]}}}`: "/audience/filter/all",
 		draft + `,"send_at":"2999-01-01T00:00:00Z"}`: "/send_at", draft + `,"hours":{}}`: "/hours/time_zone",
 	} {
 		if got := string(s.want(400, "POST /v1/broadcasts", body)); !strings.Contains(got, at) {
@@ -140,6 +142,20 @@ func TestBroadcasts_audience(t *testing.T) {
 	s.want(400, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550143"}}]}`)
 	if got := string(s.want(200, "POST "+route+"/check", `{}`)); got != `{"data":{"looked_at":0,"sendable":0,"skips":{},"samples":[]}}` {
 		t.Errorf("nobody has the code: %s", got)
+	}
+	for _, audience := range []string{`{"broadcast":"` + source + `","status":["read"],"replied":true}`, `{"segment":"nobody"}`, `{"filter":{"all":[{"field":"name","is":"absent"}]}}`} {
+		if got := string(s.want(200, "PATCH "+route, `{"audience":`+audience+`}`)); !strings.Contains(got, `"audience":`+audience+`,`) {
+			t.Errorf("changed: %s", got)
+		}
+	}
+	s.want(422, "POST "+route+"/check", `{}`) // there are no contacts
+	s.want(201, "POST /v1/contacts", `{"phone":"+12025550150"}`)
+	if got := string(s.want(200, "POST "+route+"/check", `{}`)); !strings.Contains(got, `{"data":{"looked_at":1,"sendable":1,`) {
+		t.Errorf("of the filter: %s", got)
+	}
+	s.want(200, "PATCH "+route, `{"audience":{"segment":"nobody"}}`)
+	if got := string(s.want(400, "POST "+route+"/start", `{}`)); !strings.Contains(got, "/audience/segment") {
+		t.Errorf("of no segment: %s", got)
 	}
 	s.want(200, "PATCH "+route, `{"audience":{"broadcast":"`+source+`","status":["cancelled"]}}`)
 	if got := string(s.want(200, "POST "+route+"/check", `{}`)); !strings.Contains(got, `{"data":{"looked_at":1,"sendable":1,`) {

@@ -25,6 +25,7 @@
 //	conflicts.go      refused writes between contacts, and deciding about them
 //	merges.go         merging contacts, and undoing that
 //	broadcasts.go     broadcasts, their rows
+//	audience.go       who the people of a broadcast are
 //	attempts.go       attempts to send, and releasing those in doubt
 //	canonical.go      the canonical form of a JSON value, to compare bodies
 //	templates.go      GET /templates: request and answer

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/app/segments"
 	"parley/desk"
 	"parley/provider"
 )
@@ -155,6 +156,94 @@ func TestAudience_tooMany(t *testing.T) {
 		t.Errorf("paused as %s; %d were sent to", b.Reason, len(w.provider.sent()))
 	}
 	waitFor(t, "a warning", func() bool { return len(w.log.find("too_many")) > 0 })
+}
+
+// withName returns a filter of contacts that have a name.
+func withName() *desk.Filter {
+	return &desk.Filter{All: []desk.Clause{{Condition: desk.Condition{Field: "name", Is: desk.IsPresent}}}}
+}
+
+// TestAudience_segment: a broadcast goes to the contacts that fit a segment's filter, as it was
+// at the start, and not to those that come later. A check judges them before.
+func TestAudience_segment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	put := func(name, phone string) *desk.Contact {
+		t.Helper()
+		return w.put(phoned(phone), func(c *desk.ContactWrite) { c.Name = text(name) })
+	}
+	want := []desk.ID{put("Lucia", "905320000001").ID, put("Mei", "905320000002").ID}
+	put("", "905320000003")
+	_, _, err := w.Segments.Put(ctx, w.caller(), segments.Edit{Key: "named", Name: "Named", Filter: *withName()})
+	must(t, err)
+	b := w.draftFor(10, desk.Audience{Segment: "named"})
+	_, err = w.Broadcasts.Edit(ctx, w.caller(), b.ID, &desk.BroadcastInput{Hours: neverOpen()})
+	must(t, err)
+	checked, next, err := w.Broadcasts.Check(ctx, w.caller(), b.ID, "")
+	if must(t, err); checked.LookedAt != 2 || checked.Sendable != 2 || next != "" {
+		t.Errorf("checked: %+v, next %q", checked, next)
+	}
+	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
+	must(t, err)
+	put("Late", "905320000004")
+	_, _, err = w.Segments.Put(ctx, w.caller(), segments.Edit{Key: "named", Name: "Named", Filter: desk.Filter{All: []desk.Clause{{Condition: desk.Condition{Field: "name", Is: desk.IsAbsent}}}}})
+	must(t, err)
+	w.run()
+	b = w.until(b.ID, "its hours", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForHours })
+	var got []desk.ID
+	for _, r := range w.rowsOf(b.ID) {
+		got = append(got, r.Contact)
+	}
+	if !slices.Equal(got, want) || b.Rows != 2 {
+		t.Errorf("its people are %v, want %v", got, want)
+	}
+	_, err = w.Broadcasts.Edit(ctx, w.caller(), b.ID, &desk.BroadcastInput{Hours: desk.Field[desk.HoursInput]{Set: true, Null: true}})
+	must(t, err)
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := len(w.provider.sent()); n != 2 {
+		t.Errorf("%d were sent to", n)
+	}
+	must(t, w.Segments.Delete(ctx, w.caller(), "named"))
+	b = w.draftFor(10, desk.Audience{Segment: "named"})
+	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
+	refusedAt(t, err, "/audience/segment")
+}
+
+// TestAudience_filter: a filter is checked when it is stored, at the start, and while people are
+// written down: its attribute may be archived.
+func TestAudience_filter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	b := w.draft()
+	plan := &desk.Filter{All: []desk.Clause{{Condition: desk.Condition{Field: "attributes.plan", Is: desk.IsPresent}}}}
+	change := &desk.BroadcastInput{Audience: desk.Field[desk.Audience]{Set: true, Value: desk.Audience{Filter: plan}}, AtMost: whole(5)}
+	_, err := w.Broadcasts.Edit(ctx, w.caller(), b.ID, change)
+	refusedAt(t, err, "/audience/filter/all/0/field")
+	_, _, err = w.PutAttribute(ctx, w.operator(), desk.AttributeInput{Key: "plan", Label: text("Plan"), Type: text(string(desk.TextAttribute))})
+	must(t, err)
+	_, err = w.Broadcasts.Edit(ctx, w.caller(), b.ID, change)
+	must(t, err)
+	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
+	refused(t, err, desk.BroadcastEmpty) // there are no contacts
+	w.put(phoned("905320000001"))
+	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
+	must(t, err)
+	_, err = w.ArchiveAttribute(ctx, w.operator(), "plan", true)
+	must(t, err)
+	w.run()
+	b = w.until(b.ID, "the pause", in(desk.BroadcastPaused))
+	_, err = w.Broadcasts.Resume(ctx, w.caller(), b.ID)
+	refusedAt(t, err, "/audience/filter/all/0/field")
+	_, err = w.ArchiveAttribute(ctx, w.operator(), "plan", false)
+	must(t, err)
+	_, err = w.Broadcasts.Resume(ctx, w.caller(), b.ID)
+	must(t, err)
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := len(w.provider.sent()); n != 0 || b.Rows != 0 {
+		t.Errorf("%d were sent to; %d rows", n, b.Rows)
+	}
 }
 
 // TestAudience_lost: whatever commit of it is lost, everybody is written down once.

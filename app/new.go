@@ -110,7 +110,7 @@ func New(d Deps) *App {
 	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
 	a.Segments = segments.New(segments.Deps{Store: a.store, Cursors: a.cursors, Now: a.now})
 	a.Broadcasts = broadcast.New(broadcast.Deps{
-		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Machine: machine{a}, Now: a.now, Uptime: uptime, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
+		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Segments: a.Segments, Machine: machine{a}, Now: a.now, Uptime: uptime, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
 	})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)

@@ -55,7 +55,7 @@ func broadcastError(err error) error {
 	case desk.OptInRequired:
 		e.Message, e.At = "say first how these people agreed to be written to", ""
 	case desk.BroadcastEmpty:
-		e.Message = "add people first"
+		e.Message = "nobody is among its people: add some, or choose others"
 	case desk.InvalidVariables:
 		if problems, ok := e.Details.([]desk.VariableProblem); ok && len(problems) > 0 {
 			e.Message = fmt.Sprintf("%s can't be filled: %s", variableName(problems[0].Address), problems[0].Message)

@@ -30,6 +30,7 @@ type broadcastForm struct {
 	Week              policyHours
 	Pace              []*field
 	MaxFailed         *field
+	AtMost            *field // nil: its people are added one by one
 	Shown             *shownTemplate
 }
 
@@ -155,6 +156,9 @@ func (c *call) settingsFields(d *broadcastForm, b *desk.Broadcast) {
 	f.call("pace.minutes", "Minutes of the pace")
 	d.MaxFailed = f.Field("max_failed_percent", "Pause if more than so many percent of the newest 200 fail", "From 1 to 100.", strconv.Itoa(b.MaxFailed)).As("number")
 	f.call("max_failed_percent", "Failures")
+	if b.Audience != nil && d.Later && !d.Ended {
+		d.AtMost = f.Field("at_most", "At most so many people", "If more fit, it pauses before the first message is sent.", strconv.FormatInt(b.AtMost, 10)).As("number").Need()
+	}
 }
 
 // templateFields adds the fields of the template, with what b has for them.
@@ -311,6 +315,9 @@ func (c *call) formAgain(v view, err error) error {
 		if d.File != nil {
 			fields = append(fields, d.File.field)
 		}
+		if d.AtMost != nil {
+			fields = append(fields, d.AtMost)
+		}
 		for _, f := range fields {
 			if f != nil {
 				f.Error = c.form.errors[f.Name]
@@ -347,6 +354,9 @@ func (c *call) broadcastInput(d *broadcastForm, b *desk.Broadcast) *desk.Broadca
 		in.Pace.Value = desk.BroadcastPace{People: int(f.number("pace.people")), Minutes: int(f.number("pace.minutes"))}
 	}
 	in.MaxFailed = desk.Field[int64]{Set: true, Value: f.number("max_failed_percent")}
+	if d.AtMost != nil {
+		in.AtMost = desk.Field[int64]{Set: true, Value: f.number("at_most")}
+	}
 	if d.Later {
 		return in
 	}

@@ -30,6 +30,7 @@ type pastePage struct {
 	Name       string
 	People     string
 	Some       bool
+	Tabs       []tab
 	Columns    []string // what each line has after the person
 	Text       *field
 	Refused    []rejectedRow
@@ -69,7 +70,7 @@ func (c *call) columnsOf(b *desk.Broadcast) (list []string, err error) {
 }
 
 func (c *call) pasteView(b *desk.Broadcast, columns []string) (view, *pastePage) {
-	d := &pastePage{Href: broadcastPath(b.ID) + "/people", Back: broadcastPath(b.ID), Name: b.Name, People: peopleWords(b.Rows), Some: b.Rows > 0}
+	d := &pastePage{Href: broadcastPath(b.ID) + "/people", Back: broadcastPath(b.ID), Name: b.Name, People: peopleWords(b.Rows), Some: b.Rows > 0, Tabs: peopleTabs(b, fromPaste)}
 	hint := "One person a line: a phone number, or the e-mail of a contact."
 	for _, address := range columns {
 		name := variableName(address)
@@ -89,6 +90,9 @@ func (s *Server) broadcastPeople(c *call) error {
 	b, err := s.app.Broadcasts.Get(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
 		return err
+	}
+	if b.Audience != nil {
+		return c.see(audiencePath(b.ID), "")
 	}
 	columns, err := c.columnsOf(b)
 	if err != nil {
@@ -233,7 +237,7 @@ func (s *Server) removePeople(c *call) error {
 type checkPage struct {
 	Href, Back, Name string
 	Looked, Sendable string
-	Of               string
+	Of               string // ""; how many there are is not known
 	Skips            []skipRow
 	Samples          []sampleText
 	Sums             []hiddenField
@@ -251,7 +255,10 @@ func (s *Server) checkBroadcast(c *call) error {
 	if err != nil {
 		return err
 	}
-	d := checkPage{Href: broadcastPath(b.ID) + "/check", Back: broadcastPath(b.ID), Name: b.Name, Of: peopleWords(b.Rows)}
+	d := checkPage{Href: broadcastPath(b.ID) + "/check", Back: broadcastPath(b.ID), Name: b.Name}
+	if !b.Collects() {
+		d.Of = peopleWords(b.Rows)
+	}
 	sum := func(name string) int64 { return min(max(0, c.form.sum(name)), desk.MaxBroadcastRows) }
 	looked, sendable, skips := sum("looked"), sum("sendable"), map[desk.RowReason]int64{}
 	for _, reason := range desk.RowReasons {
@@ -300,7 +307,9 @@ func (s *Server) checkBroadcast(c *call) error {
 		}
 	}
 	if c.may(desk.BroadcastsSend) && b.State == desk.BroadcastDraft {
-		d.Start = broadcastPath(b.ID) + "/start"
+		if d.Start = broadcastPath(b.ID) + "/start"; d.Of == "" && d.Next == "" {
+			d.Start += "?people=" + strconv.FormatInt(looked, 10)
+		}
 	}
 	v := view{Title: "Check " + b.Name, Data: d}
 	if err != nil {
@@ -326,11 +335,19 @@ type startPage struct {
 
 func (c *call) startView(b *desk.Broadcast) (view, *startPage) {
 	to := peopleWords(b.Rows)
+	label, hint := "Type how many people these are", fmt.Sprintf("So that nobody sends to more people than they meant: %s.", count(int(b.Rows)))
+	if b.Audience != nil {
+		to = "its people"
+		label, hint = "Type how many people these are at most", "If more fit, it pauses before the first message is sent."
+		if n, err := strconv.ParseInt(c.query("people"), 10, 64); err == nil && n >= 0 && n <= desk.MaxBroadcastPeople {
+			hint = fmt.Sprintf("The check found %s. %s", peopleWords(n), hint)
+		}
+	}
 	d := &startPage{Href: broadcastPath(b.ID) + "/start", Back: broadcastPath(b.ID), Heading: "Send to " + to, Button: "Send to " + to, Template: b.Template, Facts: c.broadcastFacts(b)}
 	if b.SendAt > desk.TimeOf(c.now) {
 		d.Button = "Schedule it for " + to
 	}
-	d.Number = c.form.Field("number", "Type how many people these are", fmt.Sprintf("So that nobody sends to more people than they meant: %s.", count(int(b.Rows))), "").Need()
+	d.Number = c.form.Field("number", label, hint, "").Need()
 	return view{Title: d.Heading, Data: d}, d
 }
 
@@ -365,8 +382,16 @@ func (s *Server) startBroadcast(c *call) error {
 	}
 	typed, typeErr := strconv.ParseInt(strings.NewReplacer(",", "", ".", "", " ", "", "'", "").Replace(c.form.text("number")), 10, 64)
 	started := b.State == desk.BroadcastRunning || b.State == desk.BroadcastScheduled
-	if !started && (typeErr != nil || typed != b.Rows) {
-		c.form.wrong("number", "Type the number: "+count(int(b.Rows))+".")
+	wrong := ""
+	switch {
+	case started:
+	case b.Audience == nil && (typeErr != nil || typed != b.Rows):
+		wrong = "Type the number: " + count(int(b.Rows)) + "."
+	case b.Audience != nil && (typeErr != nil || typed < 1 || typed > desk.MaxBroadcastPeople):
+		wrong = "Type a whole number from 1 to " + count(desk.MaxBroadcastPeople) + "."
+	}
+	if wrong != "" {
+		c.form.wrong("number", wrong)
 		v, _ := c.startView(b)
 		return c.again("broadcast-start", v, desk.Invalidf("nothing was started"))
 	}

@@ -237,3 +237,39 @@ func (c *call) broadcastValues(b *desk.Broadcast) (list []fact) {
 	}
 	return list
 }
+
+// audienceWords say who the people of a broadcast are.
+func (c *call) audienceWords(a *desk.Audience) (string, error) {
+	switch {
+	case a.Segment != "":
+		list, err := c.s.app.Segments.Segments(c.r.Context(), c.p)
+		name := a.Segment
+		for _, s := range list {
+			if s.Key == a.Segment {
+				name = s.Name
+			}
+		}
+		return "The segment " + apart(name), err
+	case a.Filter != nil:
+		return "Contacts that fit conditions", nil
+	}
+	name := "a broadcast that was deleted"
+	b, err := c.s.app.Broadcasts.Get(c.r.Context(), c.p, a.Broadcast)
+	if err == nil {
+		name = apart(b.Name)
+	} else if !desk.IsType(err, desk.NotFound) {
+		return "", err
+	}
+	var states []string
+	for _, status := range a.Status {
+		states = append(states, strings.ToLower(rowStates[status].Text))
+	}
+	text := "People of " + name + ": " + strings.Join(states, ", ")
+	if a.Code != 0 {
+		text += "; with the code " + strconv.Itoa(a.Code)
+	}
+	if a.Replied != nil {
+		text += map[bool]string{true: "; who replied", false: "; who did not reply"}[*a.Replied]
+	}
+	return text, nil
+}

@@ -54,7 +54,9 @@ type broadcastPage struct {
 	Template string
 	Link     string // the page of the template
 	Values   []fact
-	Rows     string        // how many people there are
+	Rows     string        // how many people there are, or who they are
+	Whom     string        // to whom it would be sent
+	Chosen   bool          // its people are an audience
 	Test     []hiddenField // for a single send of the same
 	People   peopleList
 }
@@ -184,6 +186,16 @@ func (c *call) broadcastView() (view, error) {
 		p.Funnel = broadcastFunnel(n)
 	}
 	p.Rows = peopleWords(n.Total())
+	if p.Whom = p.Rows; b.Audience != nil {
+		if p.Rows, err = c.audienceWords(b.Audience); err != nil {
+			return view{}, err
+		}
+		p.Whom, p.Chosen = "its people", true
+		p.Facts = append([]fact{{Label: "People", Value: p.Rows}}, p.Facts...)
+		if b.AtMost > 0 && b.AtMost < desk.MaxBroadcastPeople {
+			p.Facts = append(p.Facts, fact{Label: "At most", Value: peopleWords(b.AtMost)})
+		}
+	}
 	if p.Acts.Start {
 		p.Test = []hiddenField{{"channel", b.Channel.String()}, {"template", b.Template + "/" + b.Language}}
 		for _, v := range b.Values {

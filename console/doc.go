@@ -57,6 +57,7 @@
 //	overview.go      the pictures of the last days, and the first steps
 //	chart.go         pictures as SVG, with their tables
 //	broadcasts.go    broadcasts: the list, the page of one, its people
+//	broadcast_audience.go choosing an audience
 //	broadcast_form.go   making and changing a broadcast
 //	broadcast_people.go adding people, the check, and the start
 //	broadcast_acts.go   pausing, resuming, ending, copying and deleting a broadcast, and settling its messages in doubt

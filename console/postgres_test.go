@@ -15,7 +15,7 @@ func TestPostgres(t *testing.T) {
 	databases.Database(t) // skips the test if there is no server
 	pgtest.Suite(t, notOverPostgres,
 		TestBeside,
-		TestBroadcasts, TestBroadcast_acts, TestBroadcast_release, TestBroadcast_make, TestBroadcast_elsewhere, TestBroadcast_others, TestBroadcast_check, TestBroadcast_file,
+		TestBroadcasts, TestBroadcast_acts, TestBroadcast_release, TestBroadcast_make, TestBroadcast_audience, TestBroadcast_elsewhere, TestBroadcast_others, TestBroadcast_check, TestBroadcast_file,
 		TestChannels, TestChannels_sandbox,
 		TestReply, TestReply_closing, TestReply_closing_meanwhile, TestReply_window, TestReply_file, TestReply_quote, TestComposer_snippets, TestMarkRead, TestWriteAsCustomer, TestReply_outcomes,
 		TestContacts, TestContact, TestContact_both, TestContact_races, TestContact_holders, TestContact_timeline,

@@ -129,6 +129,8 @@ func (s *Server) routes() []route {
 		{"GET /broadcasts/{id}/people", desk.BroadcastsWrite, s.broadcastPeople},
 		{"POST /broadcasts/{id}/people", desk.BroadcastsWrite, s.addPeople},
 		{"GET /broadcasts/{id}/people/file", desk.BroadcastsRead, s.peopleFile},
+		{"GET /broadcasts/{id}/audience", desk.BroadcastsWrite, s.broadcastAudience},
+		{"POST /broadcasts/{id}/audience", desk.BroadcastsWrite, s.setAudience},
 		{"GET /broadcasts/{id}/people/remove", desk.BroadcastsWrite, s.askPeopleRemoval},
 		{"POST /broadcasts/{id}/people/remove", desk.BroadcastsWrite, s.removePeople},
 		{"GET /broadcasts/{id}/check", desk.BroadcastsWrite, s.checkBroadcast},

@@ -39,6 +39,13 @@ func TestBroadcast_Edit_audience(t *testing.T) {
 		"in doubt":        {0, desk.BroadcastInput{Audience: audience(with(func(a *desk.Audience) { a.Status = []desk.RowStatus{desk.RowInDoubt} })), AtMost: number(5)}, "/audience/status"},
 		"pending":         {0, desk.BroadcastInput{Audience: audience(with(func(a *desk.Audience) { a.Status = []desk.RowStatus{desk.RowPending} })), AtMost: number(5)}, "/audience/status"},
 		"twice":           {0, desk.BroadcastInput{Audience: audience(with(func(a *desk.Audience) { a.Status = []desk.RowStatus{desk.RowRead, desk.RowRead} })), AtMost: number(5)}, "/audience/status"},
+		"a segment":       {0, desk.BroadcastInput{Audience: audience(desk.Audience{Segment: "lapsed"}), AtMost: number(5)}, ""},
+		"no key":          {0, desk.BroadcastInput{Audience: audience(desk.Audience{Segment: "Lapsed"}), AtMost: number(5)}, "/audience/segment"},
+		"a filter":        {0, desk.BroadcastInput{Audience: audience(desk.Audience{Filter: &desk.Filter{}}), AtMost: number(5)}, ""},
+		"a large filter":  {0, desk.BroadcastInput{Audience: audience(desk.Audience{Filter: &desk.Filter{All: make([]desk.Clause, desk.MaxAudienceFilter)}}), AtMost: number(5)}, "/audience/filter"},
+		"two":             {0, desk.BroadcastInput{Audience: audience(desk.Audience{Segment: "lapsed", Filter: &desk.Filter{}}), AtMost: number(5)}, "/audience"},
+		"three":           {0, desk.BroadcastInput{Audience: audience(with(func(a *desk.Audience) { a.Segment = "lapsed" })), AtMost: number(5)}, "/audience"},
+		"nothing":         {0, desk.BroadcastInput{Audience: audience(desk.Audience{}), AtMost: number(5)}, "/audience"},
 		"a negative code": {0, desk.BroadcastInput{Audience: audience(with(func(a *desk.Audience) { a.Code = -1 })), AtMost: number(5)}, "/audience/code"},
 	} {
 		b := &desk.Broadcast{State: desk.BroadcastDraft, Rows: c.rows}
@@ -77,6 +84,7 @@ func placeOf(err error) string {
 // TestAudience_TakesRow: whose row an audience takes, and what the person's next row has.
 func TestAudience_TakesRow(t *testing.T) {
 	t.Parallel()
+	yes, no := true, false
 	row := desk.BroadcastRow{
 		ID: desk.ID{9}, Broadcast: desk.ID{8}, Contact: desk.ID{7}, Number: "905320000001", To: "905320000001", Status: desk.RowFailed, Failure: &desk.Failure{Code: 131049}, At: 5,
 		Attempt: desk.ID{6}, Message: desk.ID{5}, Conversation: desk.ID{4},
@@ -92,6 +100,10 @@ func TestAudience_TakesRow(t *testing.T) {
 		"code":         {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}, Code: 131049}, nil, true},
 		"other code":   {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}, Code: 1}, nil, false},
 		"no failure":   {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}, Code: 1}, func(r *desk.BroadcastRow) { r.Failure = nil }, false},
+		"replied":      {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}, Replied: &yes}, func(r *desk.BroadcastRow) { r.Data.Reply.At = 7 }, true},
+		"not replied":  {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}, Replied: &yes}, nil, false},
+		"silent":       {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}, Replied: &no}, nil, true},
+		"not silent":   {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}, Replied: &no}, func(r *desk.BroadcastRow) { r.Data.Reply.At = 7 }, false},
 		"erased":       {desk.Audience{Status: []desk.RowStatus{desk.RowFailed}}, func(r *desk.BroadcastRow) { r.Erase(9) }, false},
 	} {
 		r := row

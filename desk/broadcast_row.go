@@ -163,21 +163,6 @@ func (s *Settings) fact(key string, r *BroadcastRow, c *Contact) string {
 	return ""
 }
 
-// factText is the canonical JSON of a value as a text for a message.
-func factText(text string) string {
-	switch {
-	case strings.HasPrefix(text, `"`):
-		var plain string
-		_ = json.Unmarshal([]byte(text), &plain)
-		return plain
-	case strings.HasPrefix(text, "["):
-		var list []string
-		_ = json.Unmarshal([]byte(text), &list)
-		return strings.Join(list, ", ")
-	}
-	return text // a number or a boolean
-}
-
 // valuesFor returns what the broadcast gives the template's variables for a person.
 func (b *Broadcast) valuesFor(t *Template, s *Settings, r *BroadcastRow, c *Contact) TemplateValues {
 	given := TemplateValues{Object: true}
@@ -459,7 +444,8 @@ type RowRef struct{ Broadcast, Row ID }
 // TakesRow tells whether the person of an ended broadcast's row belongs to the audience. A row
 // that was erased names nobody.
 func (a *Audience) TakesRow(r *BroadcastRow) bool {
-	return r.hasPerson() && slices.Contains(a.Status, r.Status) && (a.Code == 0 || r.Failure != nil && r.Failure.Code == a.Code)
+	return r.hasPerson() && slices.Contains(a.Status, r.Status) && (a.Code == 0 || r.Failure != nil && r.Failure.Code == a.Code) &&
+		RowFilter{Replied: a.Replied}.Passes(r)
 }
 
 // Again returns a row for the same person with the same values, to be sent to in another

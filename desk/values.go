@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"encoding/json"
 	"iter"
 	"slices"
 	"strings"
@@ -168,4 +169,19 @@ func (a Attributes) holds(of *Attribute, value string) bool {
 		}
 	}
 	return false
+}
+
+// factText is the canonical JSON of a value as a text for a message.
+func factText(text string) string {
+	switch {
+	case strings.HasPrefix(text, `"`):
+		var plain string
+		_ = json.Unmarshal([]byte(text), &plain)
+		return plain
+	case strings.HasPrefix(text, "["):
+		var list []string
+		_ = json.Unmarshal([]byte(text), &list)
+		return strings.Join(list, ", ")
+	}
+	return text // a number or a boolean
 }

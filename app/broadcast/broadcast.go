@@ -24,6 +24,7 @@ import (
 
 	"parley/app/cursors"
 	"parley/app/feed"
+	"parley/app/segments"
 	"parley/desk"
 	"parley/store"
 )
@@ -76,15 +77,16 @@ type Sending struct {
 
 // Deps are the parts of a Service. All are required.
 type Deps struct {
-	Store   store.Store
-	Feed    *feed.Service
-	Cursors cursors.Sealer
-	Machine Machine
-	Now     func() desk.Time
-	Uptime  func() time.Duration // a monotonic clock
-	NewID   func() desk.ID
-	Log     *slog.Logger
-	Lease   time.Duration // with which a process drives a workspace; 0: desk.BroadcastLease
+	Store    store.Store
+	Feed     *feed.Service
+	Cursors  cursors.Sealer
+	Segments *segments.Service
+	Machine  Machine
+	Now      func() desk.Time
+	Uptime   func() time.Duration // a monotonic clock
+	NewID    func() desk.ID
+	Log      *slog.Logger
+	Lease    time.Duration // with which a process drives a workspace; 0: desk.BroadcastLease
 }
 
 // A Service has the broadcasts. Its methods are safe for concurrent use.

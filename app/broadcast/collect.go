@@ -44,7 +44,9 @@ func (a *Service) collect(ctx context.Context, d *drive, s *desk.Settings, b *de
 				collect.After = fit[len(fit)-1].at
 			}
 		} else {
-			collect.After, collect.Done = p.next, !p.more
+			if collect.After, collect.Done = p.next, !p.more; collect.Done {
+				collect.Filter = nil
+			}
 		}
 		changes := make([]store.RowChange, len(fit))
 		for i, f := range fit {
@@ -91,7 +93,7 @@ func (a *Service) collecting(tx store.Tx, read *desk.Broadcast) (*desk.Broadcast
 	if err != nil {
 		return nil, err
 	}
-	if now == nil || now.State != desk.BroadcastRunning || !now.Collects() || *now.Collect != *read.Collect {
+	if now == nil || now.State != desk.BroadcastRunning || !now.Collects() || now.Collect.After != read.Collect.After {
 		return nil, &halted{notRunning}
 	}
 	return now, nil

@@ -14,6 +14,9 @@ func (a *Service) Create(ctx context.Context, p desk.Principal, in *desk.Broadca
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
+	if err := checkAudience(p, in); err != nil {
+		return nil, err
+	}
 	now := a.Now()
 	b := &desk.Broadcast{ID: a.NewID(), State: desk.BroadcastDraft, CreatedBy: p.Actor, CreatedAt: now}
 	if err := b.Edit(in, now); err != nil {
@@ -42,6 +45,14 @@ func (a *Service) Create(ctx context.Context, p desk.Principal, in *desk.Broadca
 		return nil, err
 	}
 	return a.Get(ctx, p, b.ID)
+}
+
+// checkAudience checks the filter of an audience, and makes it canonical.
+func checkAudience(p desk.Principal, in *desk.BroadcastInput) error {
+	if !in.Audience.Has() {
+		return nil
+	}
+	return in.Audience.Value.Check(p.Settings)
 }
 
 // category returns the category of a broadcast's template; "" if it is not known.
@@ -149,6 +160,9 @@ func (a *Service) Edit(ctx context.Context, p desk.Principal, id desk.ID, in *de
 	if p.Allow(desk.BroadcastsWrite) != nil && p.Allow(desk.BroadcastsSend) != nil {
 		return nil, p.Allow(desk.BroadcastsWrite)
 	}
+	if err := checkAudience(p, in); err != nil {
+		return nil, err
+	}
 	known, err := a.Get(ctx, p, id)
 	if err != nil {
 		return nil, err
@@ -213,13 +227,24 @@ type ready struct {
 	channel  *desk.Channel
 	template *desk.Template
 	collect  *desk.Collect // of its audience; nil: its people are its rows
+	last     desk.ID       // the newest contact, if its audience are contacts
 }
 
-// into notes it in a broadcast that begins or goes on.
+// into notes it in a broadcast.
 func (r *ready) into(b *desk.Broadcast) {
 	b.Channel, b.Category, b.Shape = r.channel.ID, r.template.Category, r.template.BroadcastShape()
-	if b.Collect == nil {
-		b.Collect = r.collect
+	if b.Collect == nil && r.collect != nil {
+		collect := *r.collect
+		b.Collect = &collect
+	}
+}
+
+// begin lets a broadcast begin or go on.
+func (r *ready) begin(b *desk.Broadcast, by desk.Actor, at desk.Time) {
+	r.into(b)
+	b.Begin(by, at)
+	if b.State == desk.BroadcastRunning && b.Collects() && b.Collect.Upto.IsZero() {
+		b.Collect.Upto = r.last
 	}
 }
 
@@ -244,7 +269,7 @@ func (a *Service) prepare(ctx context.Context, settings *desk.Settings, b *desk.
 	if err := a.Machine.CheckFile(ctx, settings, b, r.template); err != nil {
 		return r, err
 	}
-	r.collect, err = a.audience(ctx, settings, b)
+	r.collect, r.last, err = a.audience(ctx, settings, b)
 	return r, err
 }
 
@@ -326,8 +351,7 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows 
 		if rows >= 0 && b.Audience != nil {
 			b.AtMost = min(rows, desk.MaxBroadcastPeople)
 		}
-		r.into(b)
-		b.Begin(p.Actor, a.Now())
+		r.begin(b, p.Actor, a.Now())
 		b.DrivenAt = tx.Now()
 		return tx.BeginBroadcasts()
 	})

@@ -62,8 +62,7 @@ func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *des
 			b.Pause(why)
 			return
 		}
-		r.into(b)
-		b.Begin(b.StartedBy, max(a.Now(), b.SendAt))
+		r.begin(b, b.StartedBy, max(a.Now(), b.SendAt))
 		b.DrivenAt = tx.Now()
 	})
 }
