@@ -617,6 +617,14 @@ func (st *stage) broadcasts(t *testing.T) map[string]string {
 			return strings.Contains(st.d.want(t, 200, st.key, "GET", made[name], ""), `"state":"done"`)
 		})
 	}
+	var channels struct{ Data []struct{ ID string } }
+	read(t, st.d.want(t, 200, st.key, "GET", "/channels", ""), &channels)
+	for _, answer := range [][]string{{"+12025550116", "--choice", "yes", "--text", "Yes, please"}, {"+12025550117", "--text", "When do you open?"}, {"+12025550119", "--text", "STOP"}} {
+		must(t, st.d.dir, append([]string{"sandbox", "inbound", "--channel", channels.Data[0].ID, "--from"}, answer...)...)
+	}
+	waitFor(t, "the answers", func() bool {
+		return strings.Contains(st.d.want(t, 200, st.key, "GET", made["ended"], ""), `"replied":3,"opted_out":1`)
+	})
 	return made
 }
 
