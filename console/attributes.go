@@ -110,6 +110,11 @@ func attributeError(err error) error {
 
 // freeKey makes an unused key from a label: Favourite colour becomes favourite_colour.
 func (c *call) freeKey(label string) string {
+	return keyFrom(label, "attribute", func(key string) bool { return c.p.Settings.Attributes[key] != nil })
+}
+
+// keyFrom makes a key from a label. usual is the key of a label without letters.
+func keyFrom(label, usual string, taken func(key string) bool) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(norm.NFD.String(label)) {
 		switch {
@@ -119,15 +124,15 @@ func (c *call) freeKey(label string) string {
 		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
 			b.WriteByte('_')
 		}
-		if b.Len() == 40 {
+		if b.Len() == 28 {
 			break
 		}
 	}
 	key := strings.TrimSuffix(b.String(), "_")
 	if key == "" {
-		key = "attribute"
+		key = usual
 	}
-	for n, base := 2, key; c.p.Settings.Attributes[key] != nil; n++ {
+	for n, base := 2, key; taken(key); n++ {
 		key = base + "_" + count(n)
 	}
 	return key

@@ -108,7 +108,13 @@ func TestContacts(t *testing.T) {
 // given values in place of some of them.
 func sent(t *testing.T, page string, replaced ...string) (pairs []string) {
 	t.Helper()
-	_, form, ok := strings.Cut(page, `<form id="contact"`)
+	return sentBy(t, page, `<form id="contact"`, replaced...)
+}
+
+// sentBy is sent for the form with this beginning.
+func sentBy(t *testing.T, page, begin string, replaced ...string) (pairs []string) {
+	t.Helper()
+	_, form, ok := strings.Cut(page, begin)
 	if !ok {
 		t.Fatalf("no form in %s", page)
 	}

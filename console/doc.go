@@ -25,6 +25,8 @@
 //	policy_form.go   the forms of the reply policy: fields, and reading them
 //	policy_words.go  the reply policy in words
 //	snippets.go      the saved replies
+//	segments.go      the segments
+//	conditions.go    the fields of a filter, and a filter in words
 //	webhooks.go      webhooks: adding them, their state, changing them
 //	deliveries.go    deliveries to webhooks
 //	stream.go        the stream that tells the script what has changed

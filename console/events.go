@@ -187,7 +187,10 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 		}
 		return e.Key, snippetPath(e.Key) + "/edit"
 	case "segment":
-		return e.Key, ""
+		if e.Type == desk.SegmentDeleted {
+			return e.Key, ""
+		}
+		return e.Key, segmentPath(e.Key) + "/edit"
 	case "attribute":
 		if a := s.Attributes[e.Key]; a != nil {
 			return a.Label, "/settings/attributes"

@@ -81,6 +81,7 @@ func (w *world) records() map[string]string {
 	if _, _, err := w.app.PutSnippet(ctx, w.operator(), "secret", "Secret text"); err != nil {
 		w.t.Fatal(err)
 	}
+	w.segment("secret", "Secret segment", `{"field":"name","is":"present"}`)
 	imported := w.as(w.nora).importsText("secret.csv", "Name\nSecret name,and more\n").want(303).header.Get("Location")
 	id, _ := desk.ParseID(path.Base(imported))
 	boss, err := w.app.Access.Member(ctx, w.ws, w.nora.ID)
@@ -107,6 +108,7 @@ func (w *world) records() map[string]string {
 		"/contacts/merges/{id}":         merged.ID.String(),
 		"/contacts/import/{id}":         path.Base(imported),
 		"/settings/snippets/{shortcut}": "secret",
+		"/settings/segments/{key}":      "secret",
 		"/settings/policy/{id}":         w.channel.String(),
 		"{note}":                        note.ID.String(),
 		"/media/{id}":                   w.uploads("secret.png", "", "Secret words").ID.String(),
@@ -204,7 +206,7 @@ func TestRoutes(t *testing.T) {
 
 // shownElsewhere are the templates that TestRoutes does not reach: parts of other
 // templates, and pages that other tests show.
-var shownElsewhere = []string{"base", "parts", "chart", "choice", "week", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases", "unmerged"}
+var shownElsewhere = []string{"base", "parts", "chart", "choice", "week", "conditions", "composer", "message", "welcome", "choose", "link", "key-made", "member-link", "channel-made", "webhook-made", "delivery", "releases", "unmerged"}
 
 func TestHome(t *testing.T) {
 	t.Parallel()

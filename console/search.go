@@ -51,6 +51,7 @@ var places = []struct {
 	{"/settings/keys", "Settings: API keys", desk.Administer},
 	{"/settings/attributes", "Settings: attributes", desk.Administer},
 	{"/settings/channels", "Settings: channels", desk.Administer},
+	{"/settings/segments", "Settings: segments", desk.SegmentsWrite},
 	{"/settings/snippets", "Settings: saved replies", desk.SnippetsWrite},
 	{"/settings/policy", "Settings: reply policy, hours", desk.PolicyWrite},
 	{"/settings/webhooks", "Settings: webhooks", desk.Administer},

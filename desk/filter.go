@@ -445,10 +445,10 @@ func comparedValues(a *Attribute, canonical string) []string {
 
 // moment returns the time that a field has. A date is the beginning of its day.
 func (of *compared) moment(f *FilterField) (Time, bool) {
-	switch {
-	case f.Name == filterCreated:
+	switch f.Name {
+	case filterCreated:
 		return of.contact.CreatedAt, true
-	case f.Name == filterWrote:
+	case filterWrote:
 		return of.wrote, of.wrote > 0
 	}
 	text := factText(of.contact.Attributes.get(f.Attribute.Key))

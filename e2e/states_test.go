@@ -311,6 +311,8 @@ func (st *stage) shots(t *testing.T) []shot {
 		}
 	}
 	aSnippet := through("/settings/snippets", "[data-row]")
+	aSegment := through("/settings/segments", "[data-row]")
+	segmentLine := acting(at("/settings/segments/new"), with("#f-name", "Silent for 90 days", "#f-c-add", "wrote_at"), sending("[name='c.new']"))
 	aChannel := through("/settings/channels", "[data-row]")
 	contact := at("/contacts/" + st.people["off"])
 	send := func(b *tab) {
@@ -346,6 +348,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"events-first", nothing, at("/settings/events")},
 		{"policy-first", nothing, at("/settings/policy")},
 		{"snippets-first", nothing, at("/settings/snippets")},
+		{"segments-first", nothing, at("/settings/segments")},
 
 		{"inbox-agent", agent, at("/inbox")},
 		{"contact-agent", agent, contact},
@@ -544,6 +547,15 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"policy-own", admin, ownPolicy},
 		{"policy-remove", admin, acting(ownPolicy, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
 		{"policy-remove-dialog", admin, acting(ownPolicy, pushing("[data-dialog]", "dialog[open]"))},
+		{"segment-new", admin, at("/settings/segments/new")},
+		{"segment-line", admin, segmentLine},
+		{"segment-wrong", admin, wrong(segmentLine, "#f-c-0-is", "older", "#f-c-0-days", "4000")},
+		{"segment-added", admin, acting(segmentLine, with("#f-c-0-is", "older", "#f-c-0-days", "90", "#f-c-add", "owner"), sending("[name='c.new']"), pushing("[name='c.1.values']", "[name='c.1.values']:checked"), sending(mainButton))},
+		{"segments", admin, at("/settings/segments")},
+		{"segment", admin, aSegment},
+		{"segment-delete", admin, acting(aSegment, func(b *tab) {
+			b.open(strings.TrimSuffix(look[string](b, "location.pathname"), "edit") + "delete")
+		})},
 		{"snippet-new", admin, at("/settings/snippets/new")},
 		{"snippet-new-wrong", admin, wrong(at("/settings/snippets/new"), "#f-shortcut", "Not one", "#f-text", "Hi {{name}}")},
 		{"snippet-added", admin, acting(at("/settings/snippets/new"), with("#f-shortcut", "hours", "#f-text", strings.Repeat("Hi {{customer_first_name}}, we are open from nine to six. ", 20)), sending(mainButton))},

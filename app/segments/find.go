@@ -117,6 +117,31 @@ func (a *Service) Next(ctx context.Context, ws desk.ID, m *desk.Matcher, after d
 	return part, nil
 }
 
+// mostCounted is up to which number Count counts.
+const mostCounted = 1000
+
+// Count counts the contacts that fit now. whole is false if others may fit, too: Count looks at
+// up to desk.MaxMemberLooked contacts, and ends at mostCounted.
+func (a *Service) Count(ctx context.Context, p desk.Principal, m *desk.Matcher) (n int, whole bool, err error) {
+	if err := p.Allow(desk.ContactsRead); err != nil {
+		return 0, false, err
+	}
+	var after desk.ID
+	now, began := a.Now(), time.Now()
+	for looked := 0; looked < desk.MaxMemberLooked && n < mostCounted && (looked == 0 || time.Since(began) < patience); {
+		part, err := a.Next(ctx, p.Workspace(), m, after, min(step, desk.MaxMemberLooked-looked), now)
+		if err != nil {
+			return 0, false, err
+		}
+		n += len(part.Fit)
+		if !part.More {
+			return min(n, mostCounted), n <= mostCounted, nil
+		}
+		looked, after = looked+part.Looked, part.Last
+	}
+	return min(n, mostCounted), false, nil
+}
+
 // fits tells which of the contacts fit.
 func (a *Service) fits(ctx context.Context, ws desk.ID, m *desk.Matcher, list []*desk.Contact, now desk.Time) ([]bool, error) {
 	var wrote map[desk.ID]desk.Time
