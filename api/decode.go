@@ -323,3 +323,9 @@ func field[T any](d *decoder, f *desk.Field[T], read func() (T, error)) (err err
 	f.Value, err = read()
 	return err
 }
+
+// pointer reads a value and returns a pointer to it.
+func pointer[T any](read func() (T, error)) (*T, error) {
+	v, err := read()
+	return &v, err
+}

@@ -187,9 +187,3 @@ func (c *call) webhookEdit(secret **string) (edit desk.WebhookEdit, err error) {
 	}
 	return edit, wrong
 }
-
-// pointer reads a value and returns a pointer to it.
-func pointer[T any](read func() (T, error)) (*T, error) {
-	v, err := read()
-	return &v, err
-}
