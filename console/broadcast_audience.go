@@ -11,6 +11,7 @@ import (
 const (
 	fromPaste     = ""
 	fromSegment   = "segment"
+	fromFilter    = "filter"
 	fromBroadcast = "broadcast"
 )
 
@@ -23,6 +24,8 @@ type audiencePage struct {
 	From       string
 	Rows       bool // people were added one by one: they have to go first
 	Segment    *field
+	Conditions *conditionForm
+	Count      string // how many contacts fit the conditions
 	Source     *field
 	Statuses   *field
 	Boxes      []choice // of Statuses
@@ -39,7 +42,7 @@ func peopleTabs(b *desk.Broadcast, from string) (list []tab) {
 	if b.Audience == nil {
 		list = []tab{{Label: "Paste people", Href: broadcastPath(b.ID) + "/people", Here: from == fromPaste}}
 	}
-	for _, t := range []struct{ from, label string }{{fromSegment, "A segment"}, {fromBroadcast, "An earlier broadcast"}} {
+	for _, t := range []struct{ from, label string }{{fromSegment, "A segment"}, {fromFilter, "Conditions"}, {fromBroadcast, "An earlier broadcast"}} {
 		list = append(list, tab{Label: t.label, Href: audiencePath(b.ID) + "?from=" + t.from, Here: t.from == from})
 	}
 	return list
@@ -53,21 +56,24 @@ func (s *Server) broadcastAudience(c *call) error {
 	}
 	from := c.query("from")
 	switch {
-	case from == fromSegment || from == fromBroadcast:
+	case from == fromSegment || from == fromFilter || from == fromBroadcast:
+	case b.Audience != nil && b.Audience.Filter != nil:
+		from = fromFilter
 	case b.Audience != nil && !b.Audience.Broadcast.IsZero():
 		from = fromBroadcast
 	default:
 		from = fromSegment
 	}
-	v, err := c.audienceView(b, from)
+	v, err := c.audienceView(b, from, nil)
 	if err != nil {
 		return err
 	}
 	return c.show("broadcast-audience", v)
 }
 
-// audienceView reads the page that chooses an audience.
-func (c *call) audienceView(b *desk.Broadcast, from string) (view, error) {
+// audienceView reads the page that chooses an audience. problems are those of conditions, by name
+// of the field.
+func (c *call) audienceView(b *desk.Broadcast, from string, problems map[string]string) (view, error) {
 	d := &audiencePage{Href: audiencePath(b.ID), Back: broadcastPath(b.ID), Name: b.Name, Tabs: peopleTabs(b, from), From: from, Rows: b.Rows > 0}
 	if b.Audience != nil {
 		words, err := c.audienceWords(b.Audience)
@@ -84,6 +90,8 @@ func (c *call) audienceView(b *desk.Broadcast, from string) (view, error) {
 	switch from {
 	case fromSegment:
 		return v, c.segmentFields(d, now)
+	case fromFilter:
+		return v, c.filterFields(d, now, problems)
 	case fromBroadcast:
 		return v, c.sourceFields(d, now)
 	}
@@ -103,6 +111,23 @@ func (c *call) segmentFields(d *audiencePage, now desk.Audience) error {
 		d.Empty = &nothing{"No segments yet", "A segment is a filter of contacts with a name.", "/settings/segments", "Segments"}
 	}
 	d.Segment = c.form.Field("segment", "Segment", "Its conditions count as they are when the broadcast is started.", now.Segment).Of(choices).Need()
+	return nil
+}
+
+func (c *call) filterFields(d *audiencePage, now desk.Audience, problems map[string]string) error {
+	typed := typedConditions(c.form.values)
+	if c.form.values == nil && now.Filter != nil {
+		typed = c.typed(now.Filter)
+	}
+	if m, wrong := c.filterOf(typed); len(wrong) == 0 {
+		n, whole, err := c.s.app.Segments.Count(c.r.Context(), c.p, m)
+		if err != nil {
+			return err
+		}
+		d.Count = fitWords(n, whole)
+	}
+	conditions := c.conditions(typed, problems)
+	d.Conditions = &conditions
 	return nil
 }
 
@@ -158,13 +183,21 @@ func (s *Server) setAudience(c *call) error {
 		return err
 	}
 	from := c.form.text("from")
+	if c.form.has("preview") || c.form.editsConditions() {
+		v, err := c.audienceView(b, from, nil)
+		if err != nil {
+			return err
+		}
+		return c.show("broadcast-audience", v)
+	}
+	var problems map[string]string
 	in := &desk.BroadcastInput{Audience: desk.Field[desk.Audience]{Set: true, Null: from == fromPaste}, AtMost: desk.Field[int64]{Set: true, Null: from == fromPaste}}
 	if from != fromPaste {
-		in.Audience.Value = c.typedAudience(from)
+		in.Audience.Value, problems = c.typedAudience(from)
 		// The number that is typed at the start replaces it.
 		in.AtMost.Value = desk.MaxBroadcastPeople
 	}
-	if c.form.Refused() {
+	if c.form.Refused() || len(problems) > 0 {
 		err = errNotSaved
 	} else if _, err = s.app.Broadcasts.Edit(c.r.Context(), c.p, b.ID, in); err == nil {
 		if from == fromPaste {
@@ -173,11 +206,11 @@ func (s *Server) setAudience(c *call) error {
 		return c.see(broadcastPath(b.ID), "saved")
 	}
 	e := broadcastError(err)
-	if name, found := strings.CutPrefix(desk.AsError(e).At, "/audience/"); found {
+	if name, found := strings.CutPrefix(desk.AsError(e).At, "/audience/"); found && c.form.values.Has(name) {
 		c.form.wrong(name, sentence(desk.AsError(e).Message))
 		e = errNotSaved
 	}
-	v, readErr := c.audienceView(b, from)
+	v, readErr := c.audienceView(b, from, problems)
 	if readErr != nil {
 		return readErr
 	}
@@ -185,13 +218,21 @@ func (s *Server) setAudience(c *call) error {
 }
 
 // typedAudience reads the audience of the form. It notes mistakes that only a form can have.
-func (c *call) typedAudience(from string) (a desk.Audience) {
+// problems are those of conditions.
+func (c *call) typedAudience(from string) (a desk.Audience, problems map[string]string) {
 	f := c.form
-	if from == fromSegment {
+	switch from {
+	case fromSegment:
 		if a.Segment = f.text("segment"); a.Segment == "" {
 			f.wrong("segment", "Choose a segment.")
 		}
-		return a
+		return a, nil
+	case fromFilter:
+		m, problems := c.filterOf(typedConditions(f.values))
+		if m != nil {
+			a.Filter = &m.Filter
+		}
+		return a, problems
 	}
 	var known bool
 	if a.Broadcast, known = desk.ParseID(f.text("broadcast")); !known {
@@ -212,5 +253,5 @@ func (c *call) typedAudience(from string) (a desk.Audience) {
 		yes := replied == "yes"
 		a.Replied = &yes
 	}
-	return a
+	return a, nil
 }

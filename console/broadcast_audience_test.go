@@ -73,6 +73,17 @@ func TestBroadcast_audience(t *testing.T) {
 	}
 	nora.get(at).want(200, "People of Spring: not delivered, read; with the code 131049; who did not reply")
 	nora.get(at+"/start").want(422, "Nobody is among its people: add some, or choose others")
+
+	// Conditions.
+	nora.get(at+"/audience?from=filter").want(200, "Add a condition about").lacks("Paste people<").golden("broadcasts/audience-conditions-none")
+	line := []string{"from", "filter", "c.0.field", "name", "c.0.is", "present"}
+	nora.post(at+"/audience", "from", "filter", "c.add", "name", "c.new", "yes").want(200, `name="c.0.field" value="name"`)
+	nora.post(at+"/audience", append(line, "preview", "yes")...).want(200, "1 contact fits now.").golden("broadcasts/audience-conditions")
+	nora.post(at+"/audience", "from", "filter").want(422, "Add at least one condition.")
+	nora.post(at+"/audience", "from", "filter", "c.0.field", "wrote_at", "c.0.is", "older", "c.0.days", "3651").want(422, "3650")
+	nora.post(at+"/audience", line...).sends(at + "?done=saved")
+	nora.get(at).want(200, "Contacts with Name: known")
+	nora.get(at+"/audience").want(200, `name="c.0.field" value="name"`, "1 contact fits now.")
 	nora.post(at+"/audience", "from", "").sends(at + "/people?done=saved")
 	if now := w.broadcastNow(again.ID); now.Audience != nil || now.AtMost != 0 {
 		t.Errorf("stored: %+v", now)

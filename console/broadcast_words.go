@@ -251,7 +251,7 @@ func (c *call) audienceWords(a *desk.Audience) (string, error) {
 		}
 		return "The segment " + apart(name), err
 	case a.Filter != nil:
-		return "Contacts that fit conditions", nil
+		return "Contacts with " + firstOf(c.filterWords(a.Filter), shownFilter), nil
 	}
 	name := "a broadcast that was deleted"
 	b, err := c.s.app.Broadcasts.Get(c.r.Context(), c.p, a.Broadcast)

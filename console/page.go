@@ -170,7 +170,7 @@ func (c *call) reply(status int, body []byte) error {
 var templates embed.FS
 
 // partsOf lists the pages whose template consists of several files.
-var partsOf = map[string][]string{"conversation": {"composer", "message"}, "notes": {"message"}, "overview": {"chart"}, "send": {"choice"}, "broadcast-edit": {"choice", "week"}, "policy": {"week"}, "broadcast": {"chart"}, "segment": {"conditions"}}
+var partsOf = map[string][]string{"conversation": {"composer", "message"}, "notes": {"message"}, "overview": {"chart"}, "send": {"choice"}, "broadcast-edit": {"choice", "week"}, "policy": {"week"}, "broadcast": {"chart"}, "segment": {"conditions"}, "broadcast-audience": {"conditions"}}
 
 // template returns a page's template, parsed at its first use.
 func (s *Server) template(name string) (*template.Template, error) {
