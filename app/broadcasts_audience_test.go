@@ -3,8 +3,10 @@ package app_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 
+	"parley/app/merges"
 	"parley/app/segments"
 	"parley/desk"
 	"parley/provider"
@@ -208,6 +210,36 @@ func TestAudience_segment(t *testing.T) {
 	b = w.draftFor(10, desk.Audience{Segment: "named"})
 	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
 	refusedAt(t, err, "/audience/segment")
+}
+
+// TestAudience_meanwhile: of people who are deleted or merged after they were found, and before
+// they are written down, no row is left. Who is left has one row.
+func TestAudience_meanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	put := func(name, phone string) *desk.Contact {
+		t.Helper()
+		return w.put(phoned(phone), func(c *desk.ContactWrite) { c.Name = text(name) })
+	}
+	erased, merged, stays := put("Lucia", "905320000001"), put("Mei", "905320000002"), put("Mei", "905320000003")
+	b := w.draftFor(10, desk.Audience{Filter: withName()})
+	_, err := w.Broadcasts.Edit(ctx, w.caller(), b.ID, &desk.BroadcastInput{Hours: neverOpen()})
+	must(t, err)
+	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
+	must(t, err)
+	w.store.pages = sync.OnceFunc(func() {
+		_, err := w.Write(ctx, w.caller(), &desk.Op{Kind: desk.OpDelete, ByID: true, Target: erased.ID})
+		must(t, err)
+		_, err = w.Merges.Do(ctx, w.operator(), merges.Request{Into: stays.ID, From: merged.ID})
+		must(t, err)
+	})
+	w.run()
+	b = w.until(b.ID, "its hours", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForHours })
+	if rows := w.rowsOf(b.ID); len(rows) != 1 || rows[0].Contact != stays.ID || b.Rows != 1 {
+		t.Errorf("%d rows: %+v", b.Rows, rows)
+	}
+	w.recounted(b)
 }
 
 // TestAudience_filter: a filter is checked when it is stored, at the start, and while people are

@@ -28,7 +28,8 @@ type faultyStore struct {
 	ends func(when moment, messages int) error // called for each transaction that stores messages, at the moments commit and answer
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
-	read func(*store.EventPage) // called with each page of events that was read
+	read  func(*store.EventPage) // called with each page of events that was read
+	pages func()                 // called after each page of contacts that was read in the order of ids
 
 	down    atomic.Bool  // transactions can't begin
 	away    atomic.Bool  // events can't be read
@@ -88,6 +89,14 @@ func (s *faultyStore) ending(when moment, messages int) error {
 		return nil
 	}
 	return s.ends(when, messages)
+}
+
+func (s *faultyStore) ContactsAfter(ctx context.Context, ws, after desk.ID, limit int) ([]*desk.Contact, bool, error) {
+	list, more, err := s.Store.ContactsAfter(ctx, ws, after, limit)
+	if s.pages != nil {
+		s.pages()
+	}
+	return list, more, err
 }
 
 var errAgain = errors.New("run it again")
