@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"parley/app/merges"
 	"parley/app/segments"
@@ -210,6 +211,54 @@ func TestAudience_segment(t *testing.T) {
 	b = w.draftFor(10, desk.Audience{Segment: "named"})
 	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
 	refusedAt(t, err, "/audience/segment")
+}
+
+// TestAudience_scheduled: a broadcast that begins later goes to the contacts of that time, by the
+// filter that the segment had when it was started. A draft again has no filter of its own.
+func TestAudience_scheduled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	put := func(name, phone string) desk.ID {
+		t.Helper()
+		return w.put(phoned(phone), func(c *desk.ContactWrite) { c.Name = text(name) }).ID
+	}
+	fits := func(is desk.Comparison) {
+		t.Helper()
+		_, _, err := w.Segments.Put(ctx, w.caller(), segments.Edit{Key: "named", Name: "Named", Filter: desk.Filter{All: []desk.Clause{{Condition: desk.Condition{Field: "name", Is: is}}}}})
+		must(t, err)
+	}
+	want := []desk.ID{put("Lucia", "905320000001")}
+	fits(desk.IsAbsent)
+	b := w.draftFor(10, desk.Audience{Segment: "named"})
+	sendAt := desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.atServer()) + 60_000}
+	_, err := w.Broadcasts.Edit(ctx, w.caller(), b.ID, &desk.BroadcastInput{Hours: neverOpen(), SendAt: sendAt})
+	must(t, err)
+	for range 2 {
+		_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
+		must(t, err)
+		fits(desk.IsPresent)
+		if b = w.broadcastNow(b.ID); b.State == desk.BroadcastScheduled && b.Collect.Filter.All[0].Is == desk.IsAbsent {
+			_, err = w.Broadcasts.Unschedule(ctx, w.caller(), b.ID)
+			must(t, err)
+		}
+	}
+	fits(desk.IsAbsent)
+	if b = w.broadcastNow(b.ID); b.State != desk.BroadcastScheduled || b.Reason != "" {
+		t.Fatalf("it is %s, %s", b.State, b.Reason)
+	}
+	want = append(want, put("Mei", "905320000002"))
+	put("", "905320000003")
+	w.clock.advance(2 * time.Minute)
+	w.run()
+	w.until(b.ID, "its hours", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForHours })
+	var got []desk.ID
+	for _, r := range w.rowsOf(b.ID) {
+		got = append(got, r.Contact)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("its people are %v, want %v", got, want)
+	}
 }
 
 // TestAudience_meanwhile: of people who are deleted or merged after they were found, and before

@@ -26,7 +26,7 @@ func TestPostgres(t *testing.T) {
 		TestStatus_before_the_answer, TestStatus_settles_a_doubt, TestStatus_of_long_ago, TestStatus_too_early, TestStatus_any_order, TestStatus_of_others, TestInbound_that_can_not_be_taken_in, TestInbound_while_the_database_is_away, TestInbound_of_other_processes, TestInbound_beside_one_that_is_stuck, TestRun_sweeps, TestRun_sweeps_under_load,
 		TestLimbo,
 		TestBroadcast_once, TestBroadcast_pause, TestBroadcast_cancel, TestBroadcast_skips, TestBroadcast_file, TestBroadcast_changed, TestBroadcast_halted, TestBroadcast_duplicates, TestBroadcast_away, TestBroadcast_pair, TestBroadcast_templatePaused, TestBroadcast_reported, TestBroadcast_restored, TestBroadcast_dormantAgain, TestBroadcast_pausesItself, TestBroadcast_waits, TestBroadcast_stopped, TestBroadcast_dormant, TestBroadcast_deliveries, TestBroadcast_pace, TestBroadcast_lease, TestBroadcast_merge, TestBroadcast_followed, TestBroadcast_replies, TestBroadcast_repliesInDoubt,
-		TestAudience_broadcast, TestAudience_segment, TestAudience_filter, TestAudience_meanwhile, TestAudience_tooMany, TestAudience_lost, TestAudience_sourceGone, TestBroadcast_aDay, TestBroadcast_hours,
+		TestAudience_broadcast, TestAudience_segment, TestAudience_filter, TestAudience_meanwhile, TestAudience_scheduled, TestAudience_tooMany, TestAudience_lost, TestAudience_sourceGone, TestBroadcast_aDay, TestBroadcast_hours,
 		TestKeyUses,
 		TestDeliver_rests, TestDeliver_called,
 		TestDeleteMedia, TestDeleteMedia_race, TestUpload_quota, TestUpload_room,
