@@ -115,7 +115,7 @@ func (c *call) segmentFields(d *audiencePage, now desk.Audience) error {
 }
 
 func (c *call) filterFields(d *audiencePage, now desk.Audience, problems map[string]string) error {
-	typed := typedConditions(c.form.values)
+	typed := c.typedConditions(c.form.values)
 	if c.form.values == nil && now.Filter != nil {
 		typed = c.typed(now.Filter)
 	}
@@ -228,7 +228,7 @@ func (c *call) typedAudience(from string) (a desk.Audience, problems map[string]
 		}
 		return a, nil
 	case fromFilter:
-		m, problems := c.filterOf(typedConditions(f.values))
+		m, problems := c.filterOf(c.typedConditions(f.values))
 		if m != nil {
 			a.Filter = &m.Filter
 		}

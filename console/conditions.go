@@ -59,7 +59,7 @@ type boxesField struct {
 }
 
 // typedConditions reads the lines of a form. A button may have added or removed one.
-func typedConditions(values url.Values) (list []typedCondition) {
+func (c *call) typedConditions(values url.Values) (list []typedCondition) {
 	for n := range desk.MaxConditions {
 		at := condition + strconv.Itoa(n) + "."
 		if !values.Has(at + "field") {
@@ -76,7 +76,12 @@ func typedConditions(values url.Values) (list []typedCondition) {
 		list = append(list, t)
 	}
 	if values.Has(addLine) && values.Get(addPart) != "" && len(list) < desk.MaxConditions {
-		list = append(list, typedCondition{Field: values.Get(addPart)})
+		f := c.filterField(values.Get(addPart))
+		t := typedCondition{Field: f.Name}
+		if len(f.Is) > 0 { // as the browser shows it
+			t.Is = string(f.Is[0])
+		}
+		list = append(list, t)
 	}
 	return list
 }

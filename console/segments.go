@@ -69,7 +69,7 @@ type segmentPage struct {
 // tells that its mistakes are shown.
 func (c *call) segmentView(v *desk.Segment, saves bool) (*segmentPage, view, error) {
 	f, d := c.form, &segmentPage{Action: "/settings/segments/new", Heading: "New segment", Button: "Add"}
-	typed := typedConditions(f.values)
+	typed := c.typedConditions(f.values)
 	name := ""
 	if v != nil {
 		d.Path, d.Action, d.Heading, d.Changed, d.Button = segmentPath(v.Key), segmentPath(v.Key)+"/edit", v.Name, c.when(v.UpdatedAt), "Save"

@@ -48,6 +48,7 @@ func TestSegments(t *testing.T) {
 	add("name", "", "c.add", "").want(422, "Error: ", "Add at least one condition.")
 	// Lines are added and removed without storing anything.
 	add("name", "Iberia", "c.add", "country", "c.new", "yes").want(200, `name="c.0.field" value="country"`, `value="Iberia"`, "Complete the conditions").lacks("Error: ")
+	add("name", "Iberia", "c.add", "name", "c.new", "yes").want(200, `name="c.0.field" value="name"`, "contacts fit now.") // as the browser shows it: known
 	add("name", "Iberia", "c.0.field", "country", "c.0.is", "in", "c.0.values", "es\r\npt", "c.add", "wrote_at", "c.new", "yes").
 		want(200, `name="c.1.field" value="wrote_at"`, ">es\npt</textarea>", "One of them is enough").golden("segments/added")
 	lines := []string{"name", "Iberia", "c.0.field", "country", "c.0.is", "in", "c.0.values", "es\r\npt", "c.1.field", "wrote_at", "c.1.join", "and", "c.1.is", "older", "c.1.days", "90",
