@@ -66,7 +66,7 @@ func TestBroadcast_hours(t *testing.T) {
 			w := newWorld(t)
 			sent := w.sentAt()
 			before := shift.Add(-time.Minute)
-			from := (before.Hour()*60 + before.Minute() + []int{-20, 30, 90}[i%3]) / 5 * 5
+			from := min((before.Hour()*60+before.Minute()+[]int{-20, 30, 90}[i%3])/5*5%(24*60), 23*60)
 			isOpen := func(at time.Time) bool {
 				minute := at.Hour()*60 + at.Minute()
 				return minute >= from && minute < from+60
