@@ -96,6 +96,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -123,6 +124,12 @@ func testMain(m *testing.M) int {
 		return bareMain(file)
 	}
 	flag.Parse() // with -h, it prints the help and exits: no directory may have been made before
+	// Half of the time, a test waits for processes: twice as many at once.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		if err := parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
 		panic(err)
