@@ -185,6 +185,8 @@ type importPage struct {
 	Result       []importFact
 	Rejected     []rejectedRow
 	RejectedN    string // how many more there are
+	Cut          bool   // the check ended early, because so many rows are rejected
+	Undated      string // what to do about dates that the file's options do not say how to read
 	Download     string
 	Stop, Button string
 	Problem      string
@@ -258,6 +260,9 @@ func (c *call) importView(u *desk.Upload, o transfer.Options) (view, error) {
 		d.Stop = ""
 		d.Problem = sentence(u.Problem)
 	}
+	if d.Checked {
+		d.State, d.Cut = pill{Text: "Checked"}, u.Run.Rows < u.Rows
+	}
 	if u.Run.EndedAt != 0 {
 		if err := c.importResult(&d, u, o); err != nil {
 			return v, err
@@ -284,6 +289,14 @@ func (c *call) importResult(d *importPage, u *desk.Upload, o transfer.Options) e
 	for _, r := range list {
 		d.Rejected = append(d.Rejected, rejectedRow{strconv.Itoa(r.Line), r.Reason, strings.Join(slices.DeleteFunc(r.Cells, func(s string) bool { return s == "" }), " · ")})
 	}
+	if slices.ContainsFunc(list, func(r transfer.Rejected) bool { return o.Undated(r.Cells) }) {
+		d.Undated = "Some dates are written like 31.12.2026. "
+		if d.Choosing {
+			d.Undated += "Choose below how dates are written, and check again."
+		} else {
+			d.Undated += "When you upload the mended file, choose how dates are written."
+		}
+	}
 	if more := int(n.Rejected) - len(list); more > 0 {
 		d.RejectedN = several(more, "more row")
 	}
@@ -308,6 +321,9 @@ func (c *call) choices(d *importPage, u *desk.Upload, o transfer.Options) (*form
 		if text = sentence(text); at == "" {
 			f.Message = text
 		} else {
+			if at == "encoding" {
+				text += " Choose the one in which the spreadsheet has saved it, and read it again."
+			}
 			f.wrong(at, text)
 		}
 	}
@@ -341,13 +357,22 @@ func (c *call) choices(d *importPage, u *desk.Upload, o transfer.Options) (*form
 	}
 	d.Options = []*field{f.Field("encoding", "Encoding", "If letters look wrong below, it is another one.", o.Encoding).Of(encodings)}
 	if !o.JSONL {
-		d.Options = append(d.Options, f.Field("delimiter", "Cells are separated by", "", o.Delimiter).Of(delimiters), f.Field("dates", "Dates are written", "", string(o.Dates)).Of(dateOrders))
+		d.Options = append(d.Options, f.Field("delimiter", "Cells are separated by", "", o.Delimiter).Of(offered(o.Delimiter)), f.Field("dates", "Dates are written", "", string(o.Dates)).Of(dateOrders))
 		d.Boxes = []*field{
 			f.Box("decimal_comma", "Numbers are written like 1.234,5", "", o.DecimalComma),
 			f.Box("clear_blank", "A blank cell clears the field", "Otherwise it changes nothing.", o.ClearBlank),
 		}
 	}
 	return f, nil
+}
+
+// offered are the delimiters to choose from. It is not known yet if the file can't be read in
+// its encoding.
+func offered(delimiter string) []choice {
+	if delimiter == "" {
+		return append([]choice{{"", "As the file shows", false}}, delimiters...)
+	}
+	return delimiters
 }
 
 // shortSample cuts a cell to what fits beside its column.
@@ -379,12 +404,10 @@ func (c *call) chosenOptions(u *desk.Upload, was transfer.Options) (transfer.Opt
 	o.Delimiter, o.Dates = c.form.text("delimiter"), transfer.Dates(c.form.text("dates"))
 	o.DecimalComma, o.ClearBlank = c.form.has("decimal_comma"), c.form.has("clear_blank")
 	if o.Encoding != was.Encoding || o.Delimiter != was.Delimiter { // other columns
-		delimiter := o.Delimiter
-		o, err := c.guessed(u, o)
-		if delimiter != "" {
-			o.Delimiter = delimiter
+		if o.Delimiter == was.Delimiter {
+			o.Delimiter = "" // it was found out, by text in the other encoding
 		}
-		return o, err
+		return c.guessed(u, o)
 	}
 	for i := range min(len(was.Fields), mostColumns) {
 		o.Fields = append(o.Fields, c.form.text("columns."+strconv.Itoa(i)))

@@ -98,14 +98,20 @@ func TestImports(t *testing.T) {
 	nora.get("/contacts").want(200, "Ayşe Yılmaz", "Zoë =1")
 
 	// A file of another encoding, which is then discarded.
-	at = nora.importsText("kisiler.csv", "Ad;Telefon\r\nAy\xfee;1\r\n").want(303).header.Get("Location")
+	at = nora.importsText("kisiler.csv", "Ad;Telefon;Kayıt\r\nAy\xfee;12;1.2.2026\r\n").want(303).header.Get("Location")
 	page = nora.get(at).want(200, "Line 2 is not utf-8.", `href="#f-encoding"`).golden("imports/encoding").body
 	nora.post(at, choose(page, "encoding", "windows-1254", "do", "check")...).sends(at)
-	nora.get(at).want(200, "Ayşe", `<option value="phone" selected>`).lacks("not utf-8")
+	nora.get(at).want(200, "Ayşe", `<option value="phone" selected>`, `<option value=";" selected>`).lacks("not utf-8")
 	nora.get(at+"stop").want(200, "Discard the file?")
 	nora.post(at + "stop").sends("/contacts/import?done=stopped")
 	nora.get(at).want(200, "Stopped").golden("imports/stopped")
 	nora.get(at + "rejected").want(404)
+
+	at = nora.importsText("people.csv", people).want(303).header.Get("Location")
+	nora.post(at, append([]string{"encoding", "", "delimiter", ";", "dates", "", "do", "check"}, chosenImport[:12]...)...).sends(at)
+	w.works()
+	nora.get(at).want(200, "Choose below how dates are written, and check again.", "Checked").lacks("stopped at row")
+	nora.post(at + "stop").sends("/contacts/import?done=stopped")
 
 	at = nora.importsText("people.jsonl", `{"first_name":"Ada"}`+"\n").want(303).header.Get("Location")
 	nora.get(at).want(200, "{&#34;first_name&#34;:&#34;Ada&#34;}").lacks("What the columns are").golden("imports/jsonl")
@@ -117,7 +123,10 @@ func TestImports(t *testing.T) {
 }
 
 var aSelect = regexp.MustCompile(`(?s)<select [^>]*name="([^"]+)".*?</select>`)
-var selected = regexp.MustCompile(`value="([^"]*)" selected`)
+var (
+	selected    = regexp.MustCompile(`value="([^"]*)" selected`)
+	firstOption = regexp.MustCompile(`<option value="([^"]*)"`)
+)
 
 // choose returns the form of a page, with some fields changed.
 func choose(page string, pairs ...string) (list []string) {
@@ -126,7 +135,11 @@ func choose(page string, pairs ...string) (list []string) {
 		changed[pairs[i]] = true
 	}
 	for _, field := range aSelect.FindAllStringSubmatch(page, -1) {
-		if value := selected.FindStringSubmatch(field[0]); value != nil && !changed[field[1]] {
+		value := selected.FindStringSubmatch(field[0])
+		if value == nil { // a browser sends the first one
+			value = firstOption.FindStringSubmatch(field[0])
+		}
+		if !changed[field[1]] {
 			list = append(list, field[1], html.UnescapeString(value[1]))
 		}
 	}

@@ -38,6 +38,7 @@ type converter struct {
 	clearBlank   bool
 	decimalComma bool
 	dates        Dates
+	undated      bool // a date was written like 31.12.2026, and dates does not say how to read it
 }
 
 // body returns the JSON of a row.
@@ -185,6 +186,7 @@ func isOption(a *desk.Attribute, cell string) bool {
 func (c *converter) date(cell string) string {
 	m := writtenDate.FindStringSubmatch(cell)
 	if m == nil || c.dates == "" {
+		c.undated = c.undated || m != nil
 		return cell
 	}
 	day, month := m[1], m[2]
@@ -193,6 +195,12 @@ func (c *converter) date(cell string) string {
 	}
 	two := func(s string) string { return strings.Repeat("0", 2-len(s)) + s }
 	return m[3] + "-" + two(month) + "-" + two(day)
+}
+
+// Undated tells whether a cell of a row has a date like 31.12.2026, and nothing says how it is
+// read.
+func (o *Options) Undated(cells []string) bool {
+	return o.Dates == "" && slices.ContainsFunc(cells, writtenDate.MatchString)
 }
 
 // listCell returns the elements of a list: JSON, or texts separated by | or else by ;.

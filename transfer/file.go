@@ -48,6 +48,7 @@ type File struct {
 	Headers   []string // of CSV
 	Delimiter rune     // of CSV
 	Created   []desk.AttributeInput
+	Undated   bool // a date of a row that was read is like 31.12.2026, and Options.Dates is ""
 
 	open       Source
 	attributes map[string]*desk.Attribute
@@ -338,6 +339,21 @@ func (f *File) Guess(attributes map[string]*desk.Attribute) []string {
 	return list
 }
 
+// Taken tells what each column of a CSV file is taken for: a field, "-" for none, or a new
+// attribute with its type.
+func (f *File) Taken() []string {
+	list := make([]string, len(f.fields))
+	for i, to := range f.fields {
+		list[i] = to.String()
+		for _, in := range f.Created {
+			if to.name == attribute && to.key == in.Key {
+				list[i] += ", a new " + in.Type.Value
+			}
+		}
+	}
+	return list
+}
+
 // newAttributes plans an attribute for each column that becomes one.
 func (f *File) newAttributes(m *mapper) error {
 	f.attributes = maps.Clone(m.attributes)
@@ -440,7 +456,8 @@ func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 			return do(Row{Line: line, Raw: raw, Body: withoutOwn(raw)})
 		})
 	}
-	c := converter{f.fields, f.attributes, f.Options.ClearBlank, f.Options.DecimalComma, f.Options.Dates}
+	c := converter{fields: f.fields, attributes: f.attributes, clearBlank: f.Options.ClearBlank, decimalComma: f.Options.DecimalComma, dates: f.Options.Dates}
+	defer func() { f.Undated = f.Undated || c.undated }()
 	return f.records(file, func(rec record) error {
 		if n++; n <= after {
 			return nil

@@ -315,6 +315,9 @@ func TestNewAttributes(t *testing.T) {
 	for _, a := range f.Created {
 		got = append(got, a.Key+" "+a.Label.Value+" "+a.Type.Value)
 	}
+	if got, want := strings.Join(f.Taken(), "; "), "name; attributes.joined_at, a new date; attributes.c_2nd_vip, a new boolean; attributes.umsatz, a new number; attributes.plz, a new text; attributes.leer, a new text"; got != want {
+		t.Errorf("the columns are taken for %s, want %s", got, want)
+	}
 	want := "joined_at Joined at date, c_2nd_vip 2nd VIP? boolean, umsatz Umsatz number, plz PLZ text, leer Leer text"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("%s, want %s", strings.Join(got, ", "), want)

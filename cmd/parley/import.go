@@ -126,9 +126,13 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 	text, store := "", "Imported"
 	if c.DryRun {
 		store = "Nothing is stored. This would be"
+		text = "\n" + string(columnsOf(file))
 	}
 	if result.ErrorsFile != nil {
-		text = fmt.Sprintf("\nThe rejected rows are in %s, each with the reason.\nMend them there, and import that file.\n", printable(*result.ErrorsFile))
+		text += fmt.Sprintf("\nThe rejected rows are in %s, each with the reason.\nMend them there, and import that file with the same flags.\n", printable(*result.ErrorsFile))
+	}
+	if result.Rejected > 0 && file.Undated {
+		text += "\nSome dates are written like 31.12.2026: --dates DMY or --dates MDY says how they are read.\n"
 	}
 	if err := s.answer(result, "%s %d rows: %d created, %d updated, %d unchanged, %d rejected.\n%s", store, result.Rows, result.Created, result.Updated, result.Unchanged, result.Rejected, block(text)); err != nil {
 		return err
@@ -137,6 +141,21 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 		return errSomeRejected
 	}
 	return nil
+}
+
+// columnsOf shows what each column of a CSV file is taken for.
+func columnsOf(file *transfer.File) block {
+	var rows [][]string
+	for i, to := range file.Taken() {
+		if to == "-" {
+			to = "left out"
+		}
+		rows = append(rows, []string{file.Headers[i], to})
+	}
+	if rows == nil {
+		return ""
+	}
+	return tableOf([]string{"COLUMN", "TAKEN FOR"}, rows)
 }
 
 func fileProblem(path string, err error) error {
@@ -217,7 +236,11 @@ func (i *importer) key() [32]byte {
 
 // store imports the rows. It goes on with an import that was interrupted.
 func (i *importer) store(ctx context.Context) (id desk.ID, part string, counts desk.ImportCounts, err error) {
+	waits := time.AfterFunc(progressEvery, func() {
+		_, _ = fmt.Fprintln(i.progress.to, "Another import of this workspace is at work, or was just killed: this one waits up to 20 seconds for it.")
+	})
 	run, err := i.app.Imports.Begin(ctx, i.p, i.key())
+	waits.Stop()
 	if err != nil {
 		return id, part, counts, err
 	}
@@ -240,7 +263,9 @@ func (i *importer) store(ctx context.Context) (id desk.ID, part string, counts d
 		return id, part, counts, err
 	}
 	err = run.StoreFile(ctx, i.file, keepIn(rejects), func() {
-		i.progress.show(fmt.Sprintf("%d of %d rows, %d rejected;", run.Run.Rows, i.file.Rows, run.Run.Rejected), i.flags.File, int(run.Run.Rows))
+		if i.progress.due() {
+			i.progress.line(fmt.Sprintf("%s: %d of %d rows, %d rejected", i.flags.File, run.Run.Rows, i.file.Rows, run.Run.Rejected))
+		}
 	})
 	return run.Run.ID, part, run.Run.ImportCounts, err
 }

@@ -313,11 +313,18 @@ type progress struct {
 const progressEvery = time.Second
 
 func (p *progress) show(doing, table string, rows int) {
+	if p.due() {
+		p.line(fmt.Sprintf("%s: %s %d rows", table, doing, rows))
+	}
+}
+
+// due tells whether it is time for the next line.
+func (p *progress) due() bool {
 	if time.Since(p.last) < progressEvery {
-		return
+		return false
 	}
 	p.last = time.Now()
-	p.line(fmt.Sprintf("%s: %s %d rows", table, doing, rows))
+	return true
 }
 
 // line shows a line at once.
