@@ -483,6 +483,13 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"broadcast-people", admin, at(broadcast["draft"] + "/people")},
 		{"broadcast-people-wrong", admin, wrong(at(broadcast["draft"]+"/people"), "#f-list", "12;A\nnobody@parley.example")},
 		{"broadcast-people-remove", admin, at(broadcast["draft"] + "/people/remove")},
+		{"broadcast-audience-rows", admin, at(broadcast["draft"] + "/audience")},
+		{"broadcast-audience", admin, at(broadcast["chosen"] + "/audience")},
+		{"broadcast-audience-segment", admin, at(broadcast["chosen"] + "/audience?from=segment")},
+		{"broadcast-audience-broadcast", admin, at(broadcast["chosen"] + "/audience?from=broadcast")},
+		{"broadcast-audience-wrong", admin, wrong(at(broadcast["chosen"]+"/audience?from=broadcast"), "#f-code", "0")},
+		{"broadcast-chosen", admin, at(broadcast["chosen"])},
+		{"broadcast-chosen-start", admin, at(broadcast["chosen"] + "/start?people=5")},
 		{"broadcast-check", admin, at(broadcast["draft"] + "/check")},
 		{"broadcast-start", admin, at(broadcast["draft"] + "/start")},
 		{"broadcast-start-wrong", admin, wrong(at(broadcast["draft"]+"/start"), "#f-number", "12")},
@@ -596,13 +603,14 @@ func (st *stage) shots(t *testing.T) []shot {
 	}
 }
 
-// broadcasts makes broadcasts: a draft, a scheduled one, a paused one, one that has ended, and
+// broadcasts makes broadcasts: a draft, one with an audience, a scheduled one, a paused one, one that has ended, and
 // one with messages in doubt. It returns their pages by these names.
 func (st *stage) broadcasts(t *testing.T) map[string]string {
 	t.Helper()
 	made := map[string]string{}
 	for name, v := range map[string]struct{ settings, phones string }{
 		"draft":     {"", "+12025550111 +12025550112"},
+		"chosen":    {`,"at_most":500,"audience":{"filter":{"all":[{"field":"name","is":"present"},{"any":[{"field":"wrote_at","is":"older","days":90},{"field":"wrote_at","is":"absent"}]}]}}`, ""},
 		"scheduled": {`,"send_at":"` + time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339) + `","stop_at":"` + time.Now().Add(72*time.Hour).UTC().Format(time.RFC3339) + `","pace":{"people":1600,"minutes":1440}`, "+12025550113"},
 		"paused":    {`,"send_at":"` + time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339) + `"`, "+12025550114 +12025550115"},
 		"ended":     {"", "+12025550116 +12025550117 +12025550001 +12025550007 +12025560007 +12025550119"},
@@ -615,6 +623,10 @@ func (st *stage) broadcasts(t *testing.T) map[string]string {
 			rows = append(rows, `{"to":{"phone":"`+phone+`"}}`)
 		}
 		at := "/broadcasts/" + b.Data.ID
+		made[name] = at
+		if name == "chosen" {
+			continue
+		}
 		st.d.want(t, 200, st.key, "POST", at+"/rows", `{"rows":[`+strings.Join(rows, ",")+`]}`)
 		if name != "draft" {
 			st.d.want(t, 200, st.key, "POST", at+"/start", "{}")
@@ -622,7 +634,6 @@ func (st *stage) broadcasts(t *testing.T) map[string]string {
 		if name == "paused" {
 			st.d.want(t, 200, st.key, "POST", at+"/pause", "{}")
 		}
-		made[name] = at
 	}
 	for _, name := range []string{"ended", "doubt"} {
 		waitFor(t, "a broadcast's end", func() bool {
