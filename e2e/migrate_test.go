@@ -128,6 +128,7 @@ func fillForMigration(t *testing.T, dir string, contacts int) (w migratedWorkspa
 	c.must(t, 201, "POST", "/conversations/"+conversations[1].ID+"/notes", `{"text":"second"}`)
 	c.must(t, 200, "PUT", "/members/"+memberOf(t, c, members[0])+"/availability", `{"available":false}`) // otherwise the policy would assign conversations during the test
 	c.must(t, 200, "PUT", "/policy", `{"assign":{"mode":"round_robin","members":["`+members[0]+`"]},"owner_away":"pool","hours":{"time_zone":"Europe/Istanbul","week":{"mon":[["09:00","24:00"]]}},"auto_reply":{"away":"\"🎈\"\n"}}`)
+	c.must(t, 201, "PUT", "/segments/named", `{"name":"\"ünï\" 🎈","filter":{"all":[{"field":"name","is":"present"},{"any":[{"field":"country","is":"in","values":["TR"]},{"field":"wrote_at","is":"older","days":90}]}]}}`)
 	c.must(t, 201, "PUT", "/snippets/hi", `{"text":"Hi {{customer_name}} \"🎈\"\n"}`)
 	s.stop(t)
 	return w
@@ -175,7 +176,7 @@ func (w migratedWorkspace) answers(t *testing.T, s *server) map[string]string {
 			}
 		}
 	}
-	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/snippets", "/policy", "/channels", "/channels/" + w.channel + "/policy"} {
+	for _, path := range []string{"/attributes", "/attributes?archived=true", "/templates", "/snippets", "/segments", "/contacts?segment=named", "/policy", "/channels", "/channels/" + w.channel + "/policy"} {
 		all[path] = string(c.must(t, 200, "GET", path, ""))
 	}
 	for _, id := range w.media {
