@@ -68,10 +68,10 @@ var (
 
 // A tab is a page of the browser.
 type tab struct {
-	t    testing.TB
-	root context.Context // the browser
-	ctx  context.Context
-	url  string // of the server
+	t       testing.TB
+	browser func() (context.Context, error)
+	ctx     context.Context
+	url     string // of the server
 
 	mu      sync.Mutex
 	reports []string // violations of the Content-Security-Policy, exceptions, dialogs
@@ -81,30 +81,29 @@ type tab struct {
 // Content-Security-Policy, throws an exception, or opens a dialog of the browser.
 func newTab(t testing.TB, url string) *tab {
 	t.Helper()
-	root, err := shell()
-	if errors.Is(err, errNoBrowser) {
-		root, err = chromium()
+	browser := shell
+	if _, err := shell(); errors.Is(err, errNoBrowser) {
+		browser = chromium
 	}
-	return openTab(t, root, err, url, chromedp.WithNewBrowserContext())
+	return openTab(t, browser, url, chromedp.WithNewBrowserContext())
 }
 
 // newWindow is newTab in a browser with windows. It asks the person for permissions, and
 // closes what a tab held as soon as the tab has gone to another page.
 func newWindow(t testing.TB, url string) *tab {
 	t.Helper()
-	root, err := chromium()
-	return openTab(t, root, err, url, chromedp.WithNewBrowserContext())
+	return openTab(t, chromium, url, chromedp.WithNewBrowserContext())
 }
 
 // another opens a second tab, with the same cookies.
 func (b *tab) another() *tab {
 	b.t.Helper()
-	return openTab(b.t, b.root, nil, b.url, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
+	return openTab(b.t, b.browser, b.url, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
 }
 
-// openTab opens a tab of a browser, or reports the error with which it was started.
-func openTab(t testing.TB, root context.Context, err error, url string, options ...chromedp.ContextOption) *tab {
+func openTab(t testing.TB, browser func() (context.Context, error), url string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
+	root, err := browser()
 	if errors.Is(err, errNoBrowser) {
 		t.Skip(err)
 	}
@@ -112,7 +111,7 @@ func openTab(t testing.TB, root context.Context, err error, url string, options 
 		t.Fatal(err)
 	}
 	ctx, closeTab := chromedp.NewContext(root, options...)
-	b := &tab{t: t, root: root, ctx: ctx, url: url}
+	b := &tab{t: t, browser: browser, ctx: ctx, url: url}
 	t.Cleanup(func() {
 		closeTab()
 		for _, report := range b.reports {
