@@ -197,12 +197,6 @@ func (c *converter) date(cell string) string {
 	return m[3] + "-" + two(month) + "-" + two(day)
 }
 
-// Undated tells whether a cell of a row has a date like 31.12.2026, and nothing says how it is
-// read.
-func (o *Options) Undated(cells []string) bool {
-	return o.Dates == "" && slices.ContainsFunc(cells, writtenDate.MatchString)
-}
-
 // listCell returns the elements of a list: JSON, or texts separated by | or else by ;.
 func listCell(cell string) (list []string, err error) {
 	if strings.HasPrefix(cell, "[") {

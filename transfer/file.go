@@ -37,6 +37,12 @@ type Options struct {
 	Fields []string `json:",omitempty"`
 }
 
+// Undated tells whether a cell of a row has a date like 31.12.2026, and nothing says how it is
+// read.
+func (o *Options) Undated(cells []string) bool {
+	return o.Dates == "" && slices.ContainsFunc(cells, writtenDate.MatchString)
+}
+
 // A Source opens a file to import. It is read several times.
 type Source func() (io.ReadCloser, error)
 
