@@ -24,6 +24,7 @@ type fakeConsole struct {
 	opened  int  // the number of streams that were opened
 	out     bool // the member is signed out
 	down    bool // the server breaks connections
+	ended   chan struct{}
 	keys    []string
 }
 
@@ -40,7 +41,7 @@ func newFakeConsole(t *testing.T) *fakeConsole {
 		}
 		script = append(script, part...)
 	}
-	f := &fakeConsole{parts: map[string]string{}, asked: map[string]int{}, streams: map[chan string]bool{}}
+	f := &fakeConsole{parts: map[string]string{}, asked: map[string]int{}, streams: map[chan string]bool{}, ended: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /app.js", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/javascript")
@@ -75,6 +76,7 @@ func newFakeConsole(t *testing.T) *fakeConsole {
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
+		close(f.ended) // a browser may open a stream at any time
 		f.CloseClientConnections()
 		f.Close()
 	})
@@ -162,6 +164,8 @@ func (f *fakeConsole) stream(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		select {
 		case <-r.Context().Done():
+			return
+		case <-f.ended:
 			return
 		case text = <-said:
 			if text == "" {
@@ -396,7 +400,7 @@ func TestPageActs(t *testing.T) {
 	t.Parallel()
 	f := newFakeConsole(t)
 	f.set("list", rowsOf(1, "a", "b"))
-	b := newTab(t, f.URL)
+	b := newWindow(t, f.URL)
 	b.open("/page")
 	b.click("#remove")
 	b.wait(`document.querySelector("dialog[open] h1")?.textContent === "Remove it?"`)

@@ -52,6 +52,7 @@ func newStage(t *testing.T) *stage {
 		read(t, st.d.want(t, 201, st.key, "POST", "/contacts", "{"+fields+"}"), &made)
 		st.people[name] = made.Data.ID
 	}
+	st.d.want(t, 201, st.key, "PUT", "/segments/lapsed", `{"name":"Lapsed","filter":{"all":[{"field":"wrote_at","is":"older","days":90}]}}`)
 	var channels struct{ Data []struct{ ID string } }
 	read(t, st.d.want(t, 200, st.key, "GET", "/channels", ""), &channels)
 	channel := channels.Data[0].ID
@@ -703,7 +704,7 @@ func (st *stage) walk(t *testing.T, every int, show func(*tab, shot)) {
 	}
 	for _, page := range pages {
 		pattern := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(strings.TrimSuffix(page[1], "{$}"), "*")
-		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" || pattern == "/contacts/import/*/rejected" || pattern == "/contacts/export/file" || pattern == "/contacts/*/export" // these are a stream, a page that needs two workspaces, and files
+		found := pattern == "/live" || pattern == "/choose" || pattern == "/media/*" || pattern == "/contacts/import/*/rejected" || pattern == "/contacts/export/file" || pattern == "/contacts/*/export" || pattern == "/broadcasts/*/people/file" // these are a stream, a page that needs two workspaces, and files
 		for at := range visited {
 			ok, _ := path.Match(pattern, at)
 			found = found || ok

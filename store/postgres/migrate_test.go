@@ -63,6 +63,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00042_ages.sql":            "07e323624872e9a802d91bbc7b1650777b55b704b1ffc218a00dbcf5ba48d19d",
 
 		"00043_broadcast_replies.sql": "4655df87aaa164c748e2346f69e5a18443c5ba011dd8c46505cfd1d58ca1c8ea",
+		"00044_segments.sql":          "b0a8d91d693f3d35bae17aee62375e48155bfbece4841f4333e313691bfd8f61",
 	})
 }
 

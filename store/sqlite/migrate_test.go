@@ -57,6 +57,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00040_ages.sql":            "03300a632e5feb230e18d9e9317c56a6964fbc84e38f9486bc374941b3590bfe",
 
 		"00041_broadcast_replies.sql": "661dcea2501abe4cca71ac5af2530e7e4e710b58ef904015e61199cc733018cf",
+		"00042_segments.sql":          "f66aa2f73aae082ec08118e79e2ae7ef38e8d669df11d66438b4db01fe1875ae",
 	})
 }
 
