@@ -116,12 +116,12 @@ func (s *Server) broadcasts(c *call) error {
 	for _, each := range desk.BroadcastStates {
 		page.Tabs = append(page.Tabs, tab{Label: broadcastStates[each].Text, Href: base(each), Here: each == state})
 	}
-	after := c.query("after")
-	list, next, err := s.app.Broadcasts.List(c.r.Context(), c.p, state, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		after = ""
-		list, next, err = s.app.Broadcasts.List(c.r.Context(), c.p, state, "", pageRows)
-	}
+	var list []*desk.Broadcast
+	next := ""
+	after, err := c.fromCursor(func(after string) (err error) {
+		list, next, err = s.app.Broadcasts.List(c.r.Context(), c.p, state, after, pageRows)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -346,12 +346,12 @@ func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
 			list.Files = append(list.Files, fileLink{format.Name, broadcastPath(b.ID) + "/people/file?" + query.Encode()})
 		}
 	}
-	ctx, after := c.r.Context(), c.query("after")
-	rows, next, err := c.s.app.Broadcasts.Rows(ctx, c.p, b.ID, f, after, pageRows)
-	if desk.IsType(err, desk.InvalidRequest) { // the cursor of another list
-		after = ""
-		rows, next, err = c.s.app.Broadcasts.Rows(ctx, c.p, b.ID, f, "", pageRows)
-	}
+	ctx, next := c.r.Context(), ""
+	var rows []desk.BroadcastRow
+	after, err := c.fromCursor(func(after string) (err error) {
+		rows, next, err = c.s.app.Broadcasts.Rows(ctx, c.p, b.ID, f, after, pageRows)
+		return err
+	})
 	if err != nil {
 		return list, err
 	}
