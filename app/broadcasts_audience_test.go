@@ -161,6 +161,12 @@ func TestAudience_tooMany(t *testing.T) {
 	waitFor(t, "a warning", func() bool { return len(w.log.find("too_many")) > 0 })
 }
 
+// named makes a contact with a name and a number.
+func (w *world) named(name, phone string) *desk.Contact {
+	w.t.Helper()
+	return w.put(phoned(phone), func(c *desk.ContactWrite) { c.Name = text(name) })
+}
+
 // withName returns a filter of contacts that have a name.
 func withName() *desk.Filter {
 	return &desk.Filter{All: []desk.Clause{{Condition: desk.Condition{Field: "name", Is: desk.IsPresent}}}}
@@ -172,12 +178,8 @@ func TestAudience_segment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	put := func(name, phone string) *desk.Contact {
-		t.Helper()
-		return w.put(phoned(phone), func(c *desk.ContactWrite) { c.Name = text(name) })
-	}
-	want := []desk.ID{put("Lucia", "905320000001").ID, put("Mei", "905320000002").ID}
-	put("", "905320000003")
+	want := []desk.ID{w.named("Lucia", "905320000001").ID, w.named("Mei", "905320000002").ID}
+	w.named("", "905320000003")
 	_, _, err := w.Segments.Put(ctx, w.caller(), segments.Edit{Key: "named", Name: "Named", Filter: *withName()})
 	must(t, err)
 	b := w.draftFor(10, desk.Audience{Segment: "named"})
@@ -189,7 +191,7 @@ func TestAudience_segment(t *testing.T) {
 	}
 	_, err = w.Broadcasts.Start(ctx, w.caller(), b.ID)
 	must(t, err)
-	put("Late", "905320000004")
+	w.named("Late", "905320000004")
 	_, _, err = w.Segments.Put(ctx, w.caller(), segments.Edit{Key: "named", Name: "Named", Filter: desk.Filter{All: []desk.Clause{{Condition: desk.Condition{Field: "name", Is: desk.IsAbsent}}}}})
 	must(t, err)
 	w.run()
@@ -219,16 +221,12 @@ func TestAudience_scheduled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	put := func(name, phone string) desk.ID {
-		t.Helper()
-		return w.put(phoned(phone), func(c *desk.ContactWrite) { c.Name = text(name) }).ID
-	}
 	fits := func(is desk.Comparison) {
 		t.Helper()
 		_, _, err := w.Segments.Put(ctx, w.caller(), segments.Edit{Key: "named", Name: "Named", Filter: desk.Filter{All: []desk.Clause{{Condition: desk.Condition{Field: "name", Is: is}}}}})
 		must(t, err)
 	}
-	want := []desk.ID{put("Lucia", "905320000001")}
+	want := []desk.ID{w.named("Lucia", "905320000001").ID}
 	fits(desk.IsAbsent)
 	b := w.draftFor(10, desk.Audience{Segment: "named"})
 	sendAt := desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.atServer()) + 60_000}
@@ -247,8 +245,8 @@ func TestAudience_scheduled(t *testing.T) {
 	if b = w.broadcastNow(b.ID); b.State != desk.BroadcastScheduled || b.Reason != "" {
 		t.Fatalf("it is %s, %s", b.State, b.Reason)
 	}
-	want = append(want, put("Mei", "905320000002"))
-	put("", "905320000003")
+	want = append(want, w.named("Mei", "905320000002").ID)
+	w.named("", "905320000003")
 	w.clock.advance(2 * time.Minute)
 	w.run()
 	w.until(b.ID, "its hours", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForHours })
@@ -267,11 +265,7 @@ func TestAudience_meanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	put := func(name, phone string) *desk.Contact {
-		t.Helper()
-		return w.put(phoned(phone), func(c *desk.ContactWrite) { c.Name = text(name) })
-	}
-	erased, merged, stays := put("Lucia", "905320000001"), put("Mei", "905320000002"), put("Mei", "905320000003")
+	erased, merged, stays := w.named("Lucia", "905320000001"), w.named("Mei", "905320000002"), w.named("Mei", "905320000003")
 	b := w.draftFor(10, desk.Audience{Filter: withName()})
 	_, err := w.Broadcasts.Edit(ctx, w.caller(), b.ID, &desk.BroadcastInput{Hours: neverOpen()})
 	must(t, err)
