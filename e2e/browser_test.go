@@ -228,13 +228,30 @@ func (b *tab) fill(selector, text string) {
 	if text == "" {
 		text = kb.Backspace
 	}
-	b.do(chromedp.KeyEvent(text))
+	b.press(text)
 }
 
-// press presses keys.
+// press presses keys. As on a keyboard, a page that handles a key keeps it from typing its
+// text. (chromedp.KeyEvent sends the text as an event of its own, which comes even then, and
+// goes to what has the focus by that time.)
 func (b *tab) press(keys string) {
 	b.t.Helper()
-	b.do(chromedp.KeyEvent(keys))
+	b.do(chromedp.Func(func(ctx context.Context, page *chromedp.Target) error {
+		for _, key := range keys {
+			events := kb.Encode(key)
+			down, up := events[0], events[len(events)-1]
+			down.Type = kb.KeyRawDown
+			if len(events) == 3 {
+				down.Type, down.Text, down.UnmodifiedText = kb.KeyDown, events[1].Text, events[1].UnmodifiedText
+			}
+			for _, event := range []*input.DispatchKeyEventParams{down, up} {
+				if _, err := cdp.Call(ctx, page, input.DispatchKeyEvent, *event); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
 }
 
 func exceptionText(d *runtime.ExceptionDetails) string {

@@ -106,7 +106,7 @@ func TestComposer(t *testing.T) {
 	b.wait(`document.activeElement.id === "f-snippets" && document.querySelector("#saved [role=option][aria-selected=true]")`)
 	b.press("hou")
 	b.wait(`document.querySelectorAll("#saved [aria-selected=true]").length === 1`)
-	b.enter()
+	b.press(kb.Enter)
 	b.wait(`document.querySelector("#f-reply").value === "Hi Rosa, we open at nine. Mei" && document.activeElement.id === "f-reply"`)
 
 	// A draft belongs to one conversation, and is deleted when its text is sent.

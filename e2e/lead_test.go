@@ -55,7 +55,6 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 		}
 		h.push("#foot-do [data-panel]")
 		b.wait(`document.activeElement.id === "f-words"`)
-		b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl))) // if the shortcut comes too late, its key is typed into the field as text
 		b.press("appointment")
 		b.wait(fmt.Sprintf(`document.querySelector(%q)?.innerText.includes("{{") === false && document.querySelectorAll("#templates a").length < 4`, template))
 		if keys {
@@ -65,7 +64,7 @@ func lead(t *testing.T, d runningDemo, b *tab, h hand) {
 				}
 				b.press(kb.ArrowDown)
 			}
-			b.enter()
+			b.press(kb.Enter)
 		} else {
 			h.push(template)
 		}

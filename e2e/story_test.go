@@ -337,16 +337,9 @@ func assign(b *tab, h hand, to string) {
 		h.press(to)
 		b.wait(fmt.Sprintf(`document.activeElement.getAttribute("aria-activedescendant") === "pick-%s"`, value))
 		look[bool](b, "window.before = true")
-		b.enter()
+		b.press(kb.Enter)
 		b.wait("!window.before && document.readyState === 'complete'")
 	}
-}
-
-// enter presses Enter in a field that handles the key itself. (press would also type the
-// key.)
-func (b *tab) enter() {
-	b.t.Helper()
-	look[bool](b, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })) || true`)
 }
 
 // chooseTemplate chooses a template and waits until the page shows it.
@@ -364,7 +357,7 @@ func chooseTemplate(b *tab, h hand, template string) {
 			k.press(kb.ArrowDown)
 		}
 		look[bool](b, "window.before = true")
-		b.enter()
+		b.press(kb.Enter)
 		b.wait("!window.before && document.readyState === 'complete'")
 	} else {
 		h.follow(link)

@@ -49,7 +49,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.shows("No template has that in its name or its text")
 	b.fill("#f-words", "hello")
 	b.wait(`document.querySelector("#templates [aria-selected=true]")`)
-	b.enter()
+	b.press(kb.Enter)
 	b.wait(`document.querySelector("#panel #send #f-opt_in")`)
 	b.click("#panel .btn.main")
 	b.wait(`document.activeElement.id === "summary" && document.querySelector("#panel #summary")`)
@@ -119,7 +119,7 @@ func TestWithoutLeaving(t *testing.T) {
 	if !look[bool](b, `window.left && window.before && document.querySelector("#f-reply").value === "By Enter"`) || kinds() != before {
 		t.Error("Enter with Shift, or in an input method, sends")
 	}
-	b.enter()
+	b.press(kb.Enter)
 	b.wait(`!window.before && document.querySelector("#thread")?.innerText.includes("By Enter")`)
 	b.wait(ready)
 
@@ -137,7 +137,7 @@ func TestWithoutLeaving(t *testing.T) {
 	b.press("tomas")
 	b.wait(`document.querySelectorAll("#assign-list [role=option]").length === 1`)
 	look[bool](b, "window.before = true")
-	b.enter()
+	b.press(kb.Enter)
 	b.wait(`!window.before && document.querySelector("#standing")?.innerText.includes("Tomás")`)
 
 	// A preset ticks the permissions of a key without loading another page.
