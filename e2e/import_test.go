@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"flag"
@@ -145,10 +146,24 @@ func TestImportKilled(t *testing.T) {
 		kills := 0
 		for kills < *importKills {
 			cmd := exec.CommandContext(t.Context(), binary, "import", "contacts", "--workspace", ws, file, "--json", "--data", d.dir, "--database", d.database)
+			progress, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			time.AfterFunc(time.Duration(100+rand.IntN(400))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+			soon := func() {
+				time.AfterFunc(time.Duration(100+rand.IntN(400))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+			}
+			if kills == 0 || *importRows < 100_000 {
+				soon() // a later one first waits for the lease of the killed one
+			}
+			for lines := bufio.NewScanner(progress); lines.Scan(); {
+				if kills > 0 && strings.Contains(lines.Text(), " rows, ") {
+					soon()
+				}
+			}
 			if cmd.Wait() != nil && cmd.ProcessState.ExitCode() < 0 {
 				kills++
 				continue
