@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"parley/desk"
 )
@@ -194,7 +195,11 @@ func (c *converter) date(cell string) string {
 		day, month = month, day
 	}
 	two := func(s string) string { return strings.Repeat("0", 2-len(s)) + s }
-	return m[3] + "-" + two(month) + "-" + two(day)
+	date := m[3] + "-" + two(month) + "-" + two(day)
+	if _, err := time.Parse(time.DateOnly, date); err != nil {
+		return cell // the reason of the refusal shows it as it is in the file
+	}
+	return date
 }
 
 // listCell returns the elements of a list: JSON, or texts separated by | or else by ;.

@@ -204,6 +204,7 @@ func TestCells(t *testing.T) {
 		{"born", "31.12.2026", Options{Dates: DayFirst}, `{"attributes":{"born":"2026-12-31"}}`},
 		{"born", "1/2/2026", Options{Dates: MonthFirst}, `{"attributes":{"born":"2026-01-02"}}`},
 		{"born", "31.12.2026", Options{}, `{"attributes":{"born":"31.12.2026"}}`},
+		{"born", "31.02.1980", Options{Dates: DayFirst}, `{"attributes":{"born":"31.02.1980"}}`},
 		{"score", "1.234,5", Options{DecimalComma: true}, `{"attributes":{"score":"1234.5"}}`},
 		{"score", "1.234", Options{}, `{"attributes":{"score":"1.234"}}`},
 		{"topics", "a | b", Options{}, `{"attributes":{"topics":["a","b"]}}`},
