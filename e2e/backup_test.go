@@ -60,8 +60,12 @@ func TestBackups(t *testing.T) {
 		before := fmt.Sprintf("before-%d", n)
 		s.want(t, 201, key, "POST", "/contacts", `{"external_id":"`+before+`"}`)
 		file = filepath.Join(scratch, fmt.Sprintf("%d.tar.zst", n))
-		made := must(t, dir, "backup", "--to", file)
-		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || float64(info.Size()) != made["bytes"] {
+		backup := parley(t, nil, "backup", "--to", file, "--data", dir, "--json") // one that takes longer tells its progress on standard error
+		if backup.code != 0 {
+			t.Fatalf("exit %d: %s", backup.code, backup.stderr)
+		}
+		made := decode[struct{ Bytes int64 }](t, []byte(backup.stdout))
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || info.Size() != made.Bytes {
 			t.Errorf("%v %v %v", info, err, made)
 		}
 		restored := filepath.Join(scratch, fmt.Sprint(n))
