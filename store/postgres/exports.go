@@ -32,7 +32,7 @@ const (
 var (
 	contactsAfterQuery = `SELECT ` + contactColumns + `, c.there FROM (` + upToPage(contactsAfterLimit, `id`) + `) c JOIN workspaces w ON w.id = $1 ORDER BY c.id`
 	messagesAfterQuery = `SELECT ` + messageColumns + contactOfMessage + `, there FROM (` + upToPage(messagesAfterLimit, `conversation_id, ts, id`) + `) m ORDER BY conversation_id, ts, id`
-	notesAfterQuery    = `SELECT ` + noteColumns + `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = n.workspace_id AND c.id = n.conversation_id), there
+	notesAfterQuery    = `SELECT ` + noteColumns + `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = $1 AND c.id = n.conversation_id), there
 	FROM (` + upToPage(notesAfterLimit, `id`) + `) n ORDER BY id`
 )
 

@@ -183,6 +183,7 @@ var (
 	insertIn    = regexp.MustCompile(`(?i)\bAS (?:MATERIALIZED )?\(\s*INSERT\b`)
 	inValues    = regexp.MustCompile(`(?is)\bVALUES\s*\(.*\(SELECT\b`)
 	clocks      = regexp.MustCompile(`(?i)\b(clock_timestamp|statement_timestamp|now|random|gen_random_uuid)\(`)
+	ofAnother   = regexp.MustCompile(`(?i)\bworkspace_id = (\w+)\.workspace_id\b`)
 	ofParameter = regexp.MustCompile(`shard_micros\(\$`)
 	locksRows   = regexp.MustCompile(`(?i)\bFOR (?:NO KEY )?(?:UPDATE|SHARE|KEY SHARE)\b`)
 )
@@ -244,6 +245,27 @@ func (u tableUse) filtered(exactly bool) bool {
 	return regexp.MustCompile(name + column + ` = ` + with + `(?:\W|$)`).MatchString(u.rest)
 }
 
+// subquery returns the subquery with an alias, or "" if no subquery has it.
+func subquery(sql, alias string) string {
+	place := regexp.MustCompile(`\)\s+` + alias + `\b`).FindStringIndex(sql)
+	if place == nil {
+		return ""
+	}
+	depth := 1
+	for begin := place[0]; begin > 0; begin-- {
+		switch sql[begin-1] {
+		case ')':
+			depth++
+		case '(':
+			depth--
+		}
+		if depth == 0 {
+			return sql[begin:place[0]]
+		}
+	}
+	return ""
+}
+
 // refusedByCitus returns what Citus refuses in a statement, or does on several servers. It
 // knows the forms that the store has had, not all of SQL.
 func refusedByCitus(sql string, used map[string]bool) (why []string) {
@@ -286,6 +308,9 @@ func refusedByCitus(sql string, used map[string]bool) (why []string) {
 		add("a join with directory names no workspace, so all servers are asked: see located")
 	}
 	for _, u := range ofWorkspaces {
+		if m := ofAnother.FindStringSubmatch(u.rest); u.nested && m != nil && len(usesOf(subquery(sql, m[1]), byWorkspace)) > 0 {
+			add("a subquery takes the workspace of %s from another subquery", u.table)
+		}
 		if !u.filtered(u.nested && locksRows.MatchString(sql)) {
 			add("the rows of %s are not filtered by the workspace", u.table)
 		}
@@ -310,6 +335,7 @@ func TestRefusedByCitus(t *testing.T) {
 		`SELECT m.id FROM messages m JOIN media f ON f.id = m.media_id WHERE m.workspace_id = $1`:                                              "filtered",
 		`SELECT m.id FROM messages m JOIN media f ON f.id = m.media_id WHERE m.workspace_id = $1 AND f.id = $2`:                                "rows of media",
 		`SELECT (SELECT c.id FROM conversations c WHERE c.workspace_id = m.workspace_id) FROM messages m WHERE m.workspace_id = $1 FOR UPDATE`: "rows of conversations",
+		`SELECT (SELECT 1 FROM media f WHERE f.workspace_id = n.workspace_id) FROM (SELECT * FROM notes WHERE workspace_id = $1 LIMIT 2) n`:    "another subquery",
 		`SELECT a.workspace_id, a.phase FROM attempts a WHERE a.id = $1`:                                                                       "filtered",
 		`UPDATE leases SET until = shard_micros($1) WHERE workspace_id = $1`:                                                                   "parameter",
 		`INSERT INTO contacts (workspace_id, id) SELECT w.id, u.id FROM unnest($2::uuid[]) u (id) CROSS JOIN workspaces w WHERE w.id = $1`:     "",
