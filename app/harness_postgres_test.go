@@ -61,6 +61,18 @@ func (d *clockedDatabase) do(sql string, args ...any) {
 	}
 }
 
+// deadlocks counts the transactions that waited for each other. PostgreSQL ends one of them only
+// after a second.
+func (d *clockedDatabase) deadlocks() (n int) {
+	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.conn.QueryRow(context.Background(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&n); err != nil {
+		d.t.Fatal(err)
+	}
+	return n
+}
+
 // set sets the database's clock ahead.
 func (d *clockedDatabase) set(ahead time.Duration) {
 	d.do(`UPDATE set.ahead SET ms = $1`, ahead.Milliseconds())

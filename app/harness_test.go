@@ -458,6 +458,14 @@ func (w *world) attempts() []*desk.Attempt {
 	return list
 }
 
+// deadlocks counts the deadlocks in the database; 0 on SQLite.
+func (w *world) deadlocks() int {
+	if w.postgres == nil {
+		return 0
+	}
+	return w.postgres.deadlocks()
+}
+
 // holder returns the attempt that holds a key, or nil.
 func (w *world) holder(key string) *desk.Attempt {
 	w.t.Helper()

@@ -16,7 +16,7 @@ import (
 	"parley/provider"
 )
 
-var mergeRounds = flag.Int("merge-rounds", 40, "TestMerge_undone: how many merges are undone")
+var mergeRounds = flag.Int("merge-rounds", 25, "TestMerge_undone: how many merges are undone. Long run: -run 'TestMerge_undone|TestPostgres/TestMerge_undone' -merge-rounds 10000 -timeout 4h")
 
 func (w *world) merge(into, from *desk.Contact, take ...string) *desk.Merge {
 	w.t.Helper()
@@ -171,6 +171,35 @@ func TestMerge_version(t *testing.T) {
 	must(t, name(now.Version))
 }
 
+// TestMerge_expired: a merge can be undone for 30 days. Then its values are shown no more, and
+// soon they are not kept either. A server's clock that is far ahead does not end that time.
+func TestMerge_expired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b, c := w.put(mailed("a@example.com")), w.put(mailed("b@example.com"), named("Bob")), w.put(mailed("c@example.com"))
+	first, second := w.merge(a, b), w.merge(a, c)
+	w.clock.server.Store(int64(31 * 24 * time.Hour))
+	must(t, errOf(w.Merges.Undo(t.Context(), w.caller(), second.ID)))
+	w.clock.server.Store(0)
+	w.clock.advance(desk.UndoMerge + time.Second)
+	for n := range 2 {
+		refused(t, errOf(w.Merges.Undo(t.Context(), w.caller(), first.ID)), desk.UndoExpired)
+		refused(t, errOf(w.Merges.TryUndo(t.Context(), w.caller(), first.ID)), desk.UndoExpired)
+		if m, err := w.Merges.Merge(t.Context(), w.caller(), first.ID); err != nil || len(m.Changes) != 0 || m.Moved.Identities != 1 {
+			t.Errorf("%+v, %v", m, err)
+		}
+		if forgotten, err := w.Merges.Forget(t.Context(), w.ws, 100); err != nil || forgotten != 2*(1-n) {
+			t.Errorf("%d merges lost values, %v", forgotten, err)
+		}
+	}
+	w.clock.advance(2 * desk.UndoMerge) // an undone merge goes 30 days after its undo, by the time that the undo noted
+	if forgotten, err := w.Merges.Forget(t.Context(), w.ws, 100); err != nil || forgotten != 1 {
+		t.Errorf("%d merges were deleted, %v", forgotten, err)
+	}
+	refused(t, errOf(w.Merges.Merge(t.Context(), w.caller(), second.ID)), desk.NotFound)
+	must(t, errOf(w.Merges.Merge(t.Context(), w.caller(), first.ID)))
+}
+
 // TestLost_with_a_merged_person: it is unknown whether a hold is stored, and its contact is
 // merged meanwhile. The attempt becomes the surviving contact's, and keeps its data.
 func TestLost_with_a_merged_person(t *testing.T) {
@@ -240,40 +269,47 @@ func (w *world) picture(contacts ...desk.ID) string {
 	return b.String()
 }
 
+// drawn makes a contact with random fields, of which some conversations are open. k is 0 or 1
+// for the two of a round n.
+func (w *world) drawn(random *rand.Rand, channels []desk.ID, n, k int) desk.ID {
+	w.t.Helper()
+	number := fmt.Sprintf("90532%07d", 10*n+k)
+	parts := []func(*desk.ContactWrite){alsoKnownAs("round", fmt.Sprint(n, k))}
+	for _, part := range []func(*desk.ContactWrite){
+		named(fmt.Sprint("Person ", k)), mailed(fmt.Sprintf("p%d.%d@example.com", n, k)), phoned(number),
+		ownedBy([]string{"grace@example.com", "ada@example.com"}[k]), having("plan", fmt.Sprint("plan", k)), alsoKnownAs("whatsapp", number),
+	} {
+		if random.IntN(2) == 0 {
+			parts = append(parts, part)
+		}
+	}
+	id := w.put(parts...).ID
+	address := w.contact(id).Address()
+	if address != "" && random.IntN(3) == 0 { // a conversation in which the person has not written
+		w.sent(fmt.Sprint("drawn ", n, k), toContact(id), on(channels[random.IntN(2)]))
+	}
+	for range random.IntN(3) {
+		if address != "" {
+			v, err := w.ReceiveSimulated(w.t.Context(), w.operator(), channels[random.IntN(2)], address, "", "Hello")
+			must(w.t, err)
+			if random.IntN(4) == 0 {
+				must(w.t, errOf(w.SetStatus(w.t.Context(), w.operator(), v.ID, desk.StatusClosed, nil)))
+			}
+		}
+	}
+	return id
+}
+
 // TestMerge_undone: a merge that is undone leaves everything as it was.
 func TestMerge_undone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	other := w.addChannel()
+	channels := []desk.ID{w.channel, w.addChannel()}
 	_, _, err := w.PutAttribute(t.Context(), w.operator(), desk.AttributeInput{Key: "plan", Label: text("Plan"), Type: text("text")})
 	must(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := range *mergeRounds {
-		person := func(k int) desk.ID {
-			number := fmt.Sprintf("90532%07d", 10*n+k)
-			parts := []func(*desk.ContactWrite){alsoKnownAs("round", fmt.Sprint(n, k))}
-			for _, part := range []func(*desk.ContactWrite){
-				named(fmt.Sprint("Person ", k)), mailed(fmt.Sprintf("p%d.%d@example.com", n, k)), phoned(number),
-				ownedBy([]string{"grace@example.com", "ada@example.com"}[k]), having("plan", fmt.Sprint("plan", k)), alsoKnownAs("whatsapp", number),
-			} {
-				if random.IntN(2) == 0 {
-					parts = append(parts, part)
-				}
-			}
-			id := w.put(parts...).ID
-			for range random.IntN(3) {
-				if c := w.contact(id); c.Address() != "" {
-					channel := []desk.ID{w.channel, other}[random.IntN(2)]
-					v, err := w.ReceiveSimulated(t.Context(), w.operator(), channel, c.Address(), "", "Hello")
-					must(t, err)
-					if random.IntN(4) == 0 {
-						must(t, errOf(w.SetStatus(t.Context(), w.operator(), v.ID, desk.StatusClosed, nil)))
-					}
-				}
-			}
-			return id
-		}
-		a, b := person(0), person(1)
+		a, b := w.drawn(random, channels, n, 0), w.drawn(random, channels, n, 1)
 		var take []string
 		for _, field := range []string{"name", "email", "phone", "owner", "attributes.plan", "note"} {
 			if random.IntN(2) == 0 {
@@ -305,44 +341,129 @@ func TestMerge_undone(t *testing.T) {
 	}
 }
 
-// TestMerge_rings: of two contacts that are merged into each other at once, one remains.
+var (
+	ringClients = flag.Int("ring-clients", 8, "how many clients merge contacts into each other at once in TestMerge_rings. Long run: -run 'TestMerge_rings|TestPostgres/TestMerge_rings' -ring-clients 64 -ring-rounds 200 -timeout 60m")
+	ringRounds  = flag.Int("ring-rounds", 1, "how often they do; see -ring-clients")
+)
+
+// TestMerge_rings: many clients merge contacts that stand in a ring into each other, and undo
+// that, all at once. Each handle, conversation and message is still there once. When all merges
+// are undone, everything is as it was.
 func TestMerge_rings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const people = 5
-	ids := make([]desk.ID, people)
-	for i := range ids {
-		ids[i] = w.put(mailed(fmt.Sprintf("ring%d@example.com", i))).ID
-	}
-	p := w.caller()
-	var all sync.WaitGroup
-	for i := range ids {
-		all.Go(func() {
-			_, err := w.Merges.Do(context.WithoutCancel(t.Context()), p, merges.Request{Into: ids[(i+1)%people], From: ids[i]})
-			if err != nil && !desk.IsType(err, desk.NotFound) {
-				t.Error(err)
+	p, deadlocks := w.caller(), w.deadlocks()
+	for round := range *ringRounds {
+		ids := make([]desk.ID, *ringClients)
+		for i := range ids {
+			number := fmt.Sprintf("90532%07d", 1000*round+i)
+			ids[i] = w.put(mailed(fmt.Sprintf("ring%d.%d@example.com", round, i)), phoned(number)).ID
+			if i%2 == 0 {
+				w.writes(number, "Hello")
 			}
-		})
-	}
-	all.Wait()
-	left := 0
-	var handles []string
-	for _, id := range ids {
-		c, err := w.Contact(t.Context(), p, id)
-		if err != nil {
-			continue
 		}
-		left++
-		for _, i := range c.Identities() {
-			handles = append(handles, i.Value)
+		before := w.picture(ids...)
+		var all sync.WaitGroup
+		for i := range ids {
+			all.Go(func() {
+				random, ctx := rand.New(rand.NewPCG(uint64(round), uint64(i))), context.WithoutCancel(t.Context())
+				for range 4 {
+					from := (i + random.IntN(2)) % len(ids)
+					m, err := w.Merges.Do(ctx, p, merges.Request{Into: ids[(from+1)%len(ids)], From: ids[from]})
+					if err == nil && random.IntN(2) == 0 {
+						_, err = w.Merges.Undo(ctx, p, m.ID)
+					}
+					if err != nil && !desk.IsType(err, desk.NotFound) && !desk.IsType(err, desk.UndoBlocked) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		w.wantRing(ids)
+		w.undoAll()
+		if after := w.picture(ids...); after != before {
+			t.Fatalf("round %d, before:\n%s\nafter:\n%s", round, before, after)
 		}
 	}
-	if left == 0 || len(handles) != people {
-		t.Errorf("%d contacts with %v are left", left, handles)
+	if n := w.deadlocks() - deadlocks; n > 0 {
+		t.Errorf("%d transactions have waited for each other", n)
 	}
 }
 
-var mergeSends = flag.Int("merge-sends", 8, "TestMerge_beside_sends: how many messages are sent while contacts are merged and separated")
+// wantRing checks that of contacts that were merged into each other nothing is missing or there
+// twice. Each has a phone and an e-mail, and every other one a conversation with a message.
+func (w *world) wantRing(ids []desk.ID) {
+	w.t.Helper()
+	handles, talks, messages, left := map[desk.Identity]int{}, map[desk.ID]int{}, map[desk.ID]int{}, map[desk.ID]bool{}
+	var gone []*desk.Error
+	for _, id := range ids {
+		c, err := w.Contact(w.t.Context(), w.caller(), id)
+		if err != nil {
+			gone = append(gone, refusalOf(w.t, err, desk.NotFound))
+			continue
+		}
+		left[id] = true
+		for _, i := range c.Identities() {
+			handles[i]++
+		}
+		list, _, err := w.Conversations(w.t.Context(), w.caller(), desk.ConversationFilter{Contact: id}, "", 200)
+		must(w.t, err)
+		for _, v := range list {
+			talks[v.ID]++
+			for _, m := range w.messages(v.ID) {
+				messages[m.ID]++
+			}
+		}
+	}
+	for _, e := range gone {
+		if m, ok := e.Details.(desk.Merged); !ok || !left[m.Into] {
+			w.t.Errorf("a contact is gone, and not part of one that is there: %+v", e.Details)
+		}
+	}
+	few := (len(ids) + 1) / 2
+	if len(left) == 0 || len(handles) != 2*len(ids) || len(talks) != few || len(messages) != few {
+		w.t.Errorf("%d contacts, %d handles, %d conversations, %d messages; want at least 1, %d, %d, %d", len(left), len(handles), len(talks), len(messages), 2*len(ids), few, few)
+	}
+	for what, n := range handles {
+		if n > 1 {
+			w.t.Errorf("%v is there %d times", what, n)
+		}
+	}
+	for what, n := range talks {
+		if n > 1 {
+			w.t.Errorf("the conversation %v is there %d times", what, n)
+		}
+	}
+}
+
+// undoAll undoes all merges that are in force.
+func (w *world) undoAll() {
+	w.t.Helper()
+	for more, cursor := true, ""; more; {
+		list, next, err := w.Merges.Merges(w.t.Context(), w.caller(), desk.ID{}, cursor, 200)
+		must(w.t, err)
+		blocked := false
+		more = false
+		for _, m := range list {
+			if m.UndoneAt != 0 {
+				continue
+			}
+			more = true
+			switch _, err := w.Merges.Undo(w.t.Context(), w.caller(), m.ID); {
+			case desk.IsType(err, desk.UndoBlocked):
+				blocked = true
+			default:
+				must(w.t, err)
+			}
+		}
+		if !blocked { // else once more from here: a newer one came first
+			cursor, more = next, next != ""
+		}
+	}
+}
+
+var mergeSends = flag.Int("merge-sends", 8, "TestMerge_beside_sends: how many messages are sent while contacts are merged and separated. Long run: -run 'TestMerge_beside_sends|TestPostgres/TestMerge_beside_sends' -merge-sends 200")
 
 // TestMerge_beside_sends: messages that are sent while their contacts are merged and
 // separated again go out once, and each is stored with a contact that exists.

@@ -190,6 +190,9 @@ func (r *restoring) prune() {
 // UndoLookup names the contacts that the undo of a merge looks at.
 func (m *Merge) UndoLookup() Lookup {
 	l := Lookup{IDs: []ID{m.Into}}
+	if m.Undo == nil {
+		return l
+	}
 	p := &m.Undo.From
 	from := Contact{ExternalID: p.ExternalID, Email: p.Email, Phone: p.Phone, Further: p.Further}
 	l.Identities = from.Identities()

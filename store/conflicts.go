@@ -16,8 +16,8 @@ type Conflicts interface {
 	// the place at which the next page begins, nil if this page is the last.
 	Conflicts(ctx context.Context, ws desk.ID, status desk.ConflictStatus, after *ConflictPlace, limit int) ([]*desk.Conflict, *ConflictPlace, error)
 
-	// ConflictsOf returns up to limit conflicts of a contact whose ids are greater than after, in
-	// the order of ids.
+	// ConflictsOf returns up to limit conflicts of a contact, and of the contacts that are part of
+	// it, whose ids are greater than after, in the order of ids.
 	ConflictsOf(ctx context.Context, ws, contact, after desk.ID, limit int) ([]*desk.Conflict, error)
 
 	// ContactNames returns the names of those of the contacts that exist.

@@ -13,8 +13,21 @@ import (
 // returns NotFound, UndoExpired after desk.UndoMerge, UndoBlocked if another merge has to be
 // undone first, and the errors of Principal.Still.
 func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *desk.Merge, err error) {
+	seen, err := a.Store.MergesByID(ctx, p.Workspace(), []desk.ID{id})
+	if err != nil {
+		return nil, err
+	}
 	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		if err := p.Still(tx.Settings(), desk.ContactsMerge, a.Now()); err != nil {
+			return err
+		}
+		if len(seen) == 0 {
+			return noMerge()
+		}
+		// As a merge does, this locks the contacts first, then the record. Else the two would
+		// wait for each other.
+		book, err := tx.Book(seen[0].UndoLookup())
+		if err != nil {
 			return err
 		}
 		if m, err = tx.Merge(id); err != nil {
@@ -29,10 +42,6 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 			return expired()
 		}
 		op := undoOp(m)
-		book, err := tx.Book(m.UndoLookup())
-		if err != nil {
-			return err
-		}
 		newest, err := tx.NewestMerge(m.Into)
 		if err != nil {
 			return err
@@ -118,10 +127,8 @@ func moveBack(tx store.Tx, m *desk.Merge, from *desk.Contact, actor desk.Actor, 
 		}
 		changed[id], contacts[id] = append(changed[id], "status"), c.ContactID
 	}
-	for _, w := range u.Windows {
-		if err := separate(tx, m, &w); err != nil {
-			return nil, err
-		}
+	if err := separateAll(tx, m); err != nil {
+		return nil, err
 	}
 	var events []desk.Event
 	for _, id := range sorted(changed) {
@@ -159,6 +166,27 @@ func reopen(tx store.Tx, id desk.ID) (*desk.Conversation, error) {
 		c.Unassign() // its assignee was removed meanwhile
 	}
 	return c, tx.PutConversation(c)
+}
+
+// separateAll gives both contacts their windows: on the channels of the merge, and on those on
+// which somebody has written for the first time since.
+func separateAll(tx store.Tx, m *desk.Merge) error {
+	now, err := tx.WindowsOf(m.Into)
+	if err != nil {
+		return err
+	}
+	for _, w := range m.Undo.Windows {
+		delete(now, w.Channel)
+		if err := separate(tx, m, &w); err != nil {
+			return err
+		}
+	}
+	for _, channel := range sorted(now) {
+		if err := separate(tx, m, &desk.MergedWindow{Channel: channel}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // separate gives both contacts their windows of a channel.

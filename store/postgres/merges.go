@@ -266,9 +266,11 @@ func (t *tx) HeardSince(channel, contact desk.ID, after desk.Time) (desk.Time, e
 	return one(t.pipe, "heard since", readTime, heardSinceQuery, uuid(t.ws), uuid(contact), uuid(channel), int64(after))
 }
 
-// eraseConflicts deletes the conflicts of deleted contacts: they name identities.
+// eraseConflicts deletes the conflicts of deleted contacts, and of all that are part of them: a
+// conflict that somebody decided about still names these, with their identities.
 func eraseConflicts(p *pipe, ws desk.ID, contacts any) {
-	const of = ` IN (SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]))`
+	const of = ` IN (SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id IN
+		(SELECT unnest($2::uuid[]) UNION ALL SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[])))`
 	p.put(`DELETE FROM conflicts WHERE workspace_id = $1 AND id`+of, uuid(ws), contacts)
 	p.put(`DELETE FROM conflict_contacts WHERE workspace_id = $1 AND conflict_id`+of, uuid(ws), contacts)
 }

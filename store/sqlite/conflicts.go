@@ -14,7 +14,7 @@ const (
 	conflictsQuery     = `SELECT ` + conflictColumns + ` FROM conflicts INDEXED BY conflicts_status WHERE workspace_id = ?1 AND status = ?2 AND (last_at, id) < (?3, ?4) ORDER BY last_at DESC, id DESC LIMIT +?5`
 	conflictsWithQuery = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = ?1 AND id IN (SELECT conflict_id FROM conflict_contacts WHERE workspace_id = ?1 AND contact_id = ?2) ORDER BY id`
 	conflictsOfQuery   = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = ?1 AND id IN
-		(SELECT conflict_id FROM conflict_contacts WHERE workspace_id = ?1 AND contact_id = ?2 AND conflict_id > ?3 ORDER BY conflict_id LIMIT +?4) ORDER BY id`
+		(SELECT DISTINCT conflict_id FROM conflict_contacts WHERE workspace_id = ?1 AND contact_id IN ` + withMerged + ` AND conflict_id > ?3 ORDER BY conflict_id LIMIT +?4) ORDER BY id`
 	contactNameQuery = `SELECT id, name FROM contacts WHERE workspace_id = ? AND id = ?`
 	putConflictQuery = `INSERT INTO conflicts (workspace_id, ` + conflictColumns + `, contacts_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET contacts = excluded.contacts, identities = excluded.identities, refusals = excluded.refusals, first_at = excluded.first_at,
@@ -24,7 +24,11 @@ const (
 	dropConflictQuery         = `DELETE FROM conflicts WHERE workspace_id = ? AND id = ?`
 	oldConflictsQuery         = `SELECT id FROM conflicts INDEXED BY conflicts_last WHERE workspace_id = ? AND last_at < ? ORDER BY last_at, id LIMIT +?`
 	trimConflictsQuery        = `SELECT id FROM conflicts INDEXED BY conflicts_last WHERE workspace_id = ? ORDER BY last_at DESC, id DESC LIMIT -1 OFFSET ?`
-	conflictIDsQuery          = `SELECT conflict_id FROM conflict_contacts WHERE workspace_id = ? AND contact_id = ?`
+	conflictIDsQuery          = `SELECT DISTINCT conflict_id FROM conflict_contacts WHERE workspace_id = ?1 AND contact_id IN ` + withMerged
+
+	// The contact ?2 and all contacts that are part of it: a conflict that somebody decided about
+	// still names them.
+	withMerged = `(SELECT ?2 UNION ALL SELECT from_id FROM merges INDEXED BY merges_survivor WHERE workspace_id = ?1 AND survivor_id = ?2 AND survivor_id IS NOT NULL)`
 )
 
 func readConflict(s *stmt) *desk.Conflict {
@@ -129,7 +133,8 @@ func dropConflicts(c conn, ws desk.ID, ids []desk.ID) error {
 	return nil
 }
 
-// eraseConflicts deletes the conflicts of a deleted contact: they name identities.
+// eraseConflicts deletes the conflicts of a deleted contact, and of all that are part of it: they
+// name identities.
 func eraseConflicts(c conn, ws, contact desk.ID) error {
 	ids, err := all("conflicts of a contact", c.stmt(conflictIDsQuery).id(ws).id(contact), (*stmt).readID)
 	if err != nil {

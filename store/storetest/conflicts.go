@@ -70,6 +70,20 @@ func conflictsKept(t *testing.T, s store.Store) {
 		equal(t, "trimmed", ids(with), []desk.ID{ac.ID})
 		return err
 	})
+	// A conflict is also of the contact of which one of its contacts is part now, and goes with it.
+	d, e, f := put(t, s, ws, upsert("d@example.com", "")).ID, put(t, s, ws, upsert("e@example.com", "")).ID, put(t, s, ws, upsert("f@example.com", "")).ID
+	de := make(d, e)
+	de.Status = desk.ConflictResolved
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutConflict(de) })
+	merge(t, s, ws, f, e)
+	of, err = s.ConflictsOf(t.Context(), ws, f, desk.ID{}, 10)
+	must(t, err)
+	equal(t, "of the survivor", ids(of), []desk.ID{de.ID})
+	put(t, s, ws, remove(f))
+	left, err = s.ConflictsByID(t.Context(), ws, []desk.ID{de.ID})
+	must(t, err)
+	equal(t, "after the survivor's deletion", len(left), 0)
+
 	n, err := s.ForgetConflicts(t.Context(), ws, now(), 10)
 	must(t, err)
 	equal(t, "forgotten", n, 1)
