@@ -57,11 +57,7 @@ func TestLockAssignment_of_nodes(t *testing.T) {
 	}()
 	waiting := 0
 	for waiting == 0 && len(second) == 0 {
-		err := nodes[0].pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waiting)
-		if err != nil {
-			t.Fatal(err)
-		}
+		waiting = lockWaits(t, nodes[0])
 	}
 	if waiting == 0 {
 		t.Error("the second did not wait for the first")

@@ -100,9 +100,7 @@ func tableList() (list []string) {
 // TestHoldLeases_at_commit: a lease whose commit fails is not held.
 func TestHoldLeases_at_commit(t *testing.T) {
 	t.Parallel()
-	if pgtest.Citus() {
-		t.Skip("Citus has no triggers on distributed tables")
-	}
+	onOneServer(t, "Citus has no triggers on distributed tables")
 	s := openAt(t, pgtest.Database(t))
 	ws := newWorkspace(t, s)
 	for _, sql := range []string{

@@ -256,6 +256,7 @@ func TestListsAreBounded(t *testing.T) {
 // read only a few pages, not an index of the whole workspace.
 func TestLookUpsReadKeys(t *testing.T) {
 	t.Parallel()
+	onOneServer(t, "the plans are made on other servers")
 	s := openAt(t, pgtest.Database(t))
 	ws := newWorkspace(t, s)
 	for _, table := range []string{"contacts", "conversations", "messages"} {
@@ -329,6 +330,7 @@ func TestLookUpsReadKeys(t *testing.T) {
 // deliveries. It must not read all deliveries of the webhook for each deleted one.
 func TestDeliveriesAreFoundByKey(t *testing.T) {
 	t.Parallel()
+	onOneServer(t, "the plans are made on other servers")
 	const stored, limit = desk.MaxDeliveries + 2000, 500
 	s := openAt(t, pgtest.Database(t))
 	ws, webhook := newWorkspace(t, s), desk.ID{7}

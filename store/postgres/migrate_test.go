@@ -97,13 +97,9 @@ func TestMigrateBesideWriters(t *testing.T) {
 	}
 	exec(`BEGIN`)
 	exec(`LOCK TABLE attempts IN ROW EXCLUSIVE MODE`) // like a write
-	separator := "?"
-	if strings.Contains(url, "?") {
-		separator = "&"
-	}
 	opened := make(chan error, 1)
 	go func() {
-		s, err := Open(context.Background(), Config{URL: url + separator + "deadlock_timeout=1s", MaxConns: 2})
+		s, err := Open(context.Background(), Config{URL: withSettings(url, "deadlock_timeout=1s"), MaxConns: 2})
 		if err == nil {
 			err = s.Close()
 		}

@@ -12,9 +12,7 @@ import (
 // noGuesses skips a test on a Citus cluster, where no write is a guess.
 func noGuesses(t *testing.T) {
 	t.Helper()
-	if pgtest.Citus() {
-		t.Skip("on a cluster, no write is a guess")
-	}
+	onOneServer(t, "on a cluster, no write is a guess")
 }
 
 // guesses makes the next write of a node in the workspace a guess.
@@ -179,9 +177,7 @@ func TestGuess_lost(t *testing.T) {
 		_, err := update(s, ws, upsertOf(identity("lost", 1)))
 		done <- err
 	}()
-	for broken := 0; broken == 0; {
-		check(t, s.pool.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&broken))
+	for breakWaits(t, s) == 0 {
 	}
 	check(t, holder.Rollback(t.Context()))
 	if err := <-done; err != nil {

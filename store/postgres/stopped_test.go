@@ -156,9 +156,7 @@ func TestStoppedProcess_deliveries(t *testing.T) {
 			}
 		})
 	}
-	for waits := 0; waits < shareOf(8); { // until the callers have all connections that one workspace may have
-		check(t, stopped.pool.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits))
+	for lockWaits(t, stopped) < shareOf(8) { // until the callers have all connections that one workspace may have
 	}
 	began := time.Now()
 	if err := s.InTx(ctx, other, func(tx store.Tx) error { return nil }); err != nil {
