@@ -36,7 +36,7 @@ var rooms = map[string][]string{
 	"app/feed":      {"app/cursors", "app/steps", "desk", "store"},
 	"app/media":     {"app/feed", "app/steps", "desk", "provider", "store"},
 	"app/exports":   {"desk", "store"},
-	"app/imports":   {"app/feed", "app/steps", "desk", "store", "transfer"},
+	"app/imports":   {"app/broadcast", "app/feed", "app/steps", "desk", "store", "transfer"},
 	"app/conflicts": {"app/cursors", "app/merges", "desk", "store"},
 	"app/merges":    {"app/cursors", "desk", "store"},
 	"transfer":      {"desk"},

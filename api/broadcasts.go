@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -404,7 +405,7 @@ func (d *decoder) rows(rows *[]desk.RowInput, country string) error {
 				return d.skip() // only counted
 			}
 			*rows = append(*rows, desk.RowInput{})
-			return d.broadcastRow(i, &(*rows)[i], country)
+			return d.broadcastRow("/rows/"+strconv.Itoa(i), &(*rows)[i], country)
 		})
 	})
 	switch {
@@ -418,8 +419,14 @@ func (d *decoder) rows(rows *[]desk.RowInput, country string) error {
 	return nil
 }
 
-// broadcastRow reads one row.
-func (d *decoder) broadcastRow(i int, r *desk.RowInput, country string) error {
+// ReadRow reads a row of POST /broadcasts/{id}/rows, for an import.
+func ReadRow(body []byte, s *desk.Settings) (r desk.RowInput, err error) {
+	err = decode(body, func(d *decoder) error { return d.broadcastRow("", &r, s.Country) })
+	return r, cmp.Or(err, r.Err)
+}
+
+// broadcastRow reads one row, whose place in the body is at.
+func (d *decoder) broadcastRow(at string, r *desk.RowInput, country string) error {
 	depth, begin, to := d.StackDepth(), d.InputOffset(), false
 	// keep stores an error that concerns only this row, and skips the rest of the value.
 	keep := func(err error, depth int) error {
@@ -432,7 +439,6 @@ func (d *decoder) broadcastRow(i int, r *desk.RowInput, country string) error {
 		}
 		return d.skipTo(depth)
 	}
-	at := "/rows/" + strconv.Itoa(i)
 	err := d.object(func(name string) error {
 		err := func() error {
 			switch name {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/api"
 	"parley/desk"
 	"parley/store"
 )
@@ -170,4 +171,26 @@ func TestBroadcasts_audience(t *testing.T) {
 	s.want(200, "POST "+route+"/cancel", `{}`)
 	s.want(200, "PATCH "+route, `{"name":"Summer"}`)
 	s.want(409, "PATCH "+route, `{"at_most":10}`)
+}
+
+// TestReadRow reads rows of files as those of a request.
+func TestReadRow(t *testing.T) {
+	t.Parallel()
+	s := &desk.Settings{Workspace: desk.Workspace{Country: "ES"}}
+	r, err := api.ReadRow([]byte(`{"to":{"phone":"612 34 56 78"},"variables":{"1":"A-17"},"contact":{"name":"Lucia"}}`), s)
+	if err != nil || r.Find != (desk.Identity{Kind: desk.KindPhone, Value: "34612345678"}) || len(r.Values) != 1 || r.Person.Name.Value != "Lucia" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for body, at := range map[string]string{
+		`{"to":{"phone":"1"},"variables":{}}`: "/to/phone",
+		`{"to":{},"variables":{}}`:            "/to",
+		`{"variables":{}}`:                    "/to",
+		`{"to":{"phone":"+34612345678"},"contact":{"name":"` + strings.Repeat("a", 5) + `\u0000"}}`: "/contact/name",
+		`{"to":{"phone":"+34612345678"},"variables":{"1":"` + strings.Repeat("a", 5000) + `"}}`:     "",
+		`[1,{"to":2}]`: "",
+	} {
+		if _, err := api.ReadRow([]byte(body), s); err == nil || desk.AsError(err).At != at || !desk.IsType(err, desk.InvalidRequest) {
+			t.Errorf("%.60s: %v, %q", body, err, desk.AsError(err).At)
+		}
+	}
 }

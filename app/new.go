@@ -32,13 +32,14 @@ import (
 type Deps struct {
 	Store             store.Store
 	Providers         map[desk.ChannelKind]provider.Provider
-	Answer            func(*desk.SentMessage) []byte                        // renders the answer to a send, which is stored
-	ReadContact       func(body []byte, s *desk.Settings) (*desk.Op, error) // reads a row of an import; nil: nothing is imported
-	Now               func() time.Time                                      // the clock
-	Uptime            func() time.Duration                                  // a monotonic clock; nil: the process's own
-	NewID             func() desk.ID                                        // new ids; they grow with time
-	Random            func([]byte)                                          // fills with random bytes
-	Secret            []byte                                                // the installation's secret key, 32 bytes
+	Answer            func(*desk.SentMessage) []byte                             // renders the answer to a send, which is stored
+	ReadContact       func(body []byte, s *desk.Settings) (*desk.Op, error)      // reads a row of an import; nil: nothing is imported
+	ReadRow           func(body []byte, s *desk.Settings) (desk.RowInput, error) // reads a row of a file of people; nil: nothing is imported
+	Now               func() time.Time                                           // the clock
+	Uptime            func() time.Duration                                       // a monotonic clock; nil: the process's own
+	NewID             func() desk.ID                                             // new ids; they grow with time
+	Random            func([]byte)                                               // fills with random bytes
+	Secret            []byte                                                     // the installation's secret key, 32 bytes
 	Log               *slog.Logger
 	Bounds            Bounds // of a send; 0 means the default
 	MaxMedia          int64  // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
@@ -89,8 +90,17 @@ func New(d Deps) *App {
 		Store: a.store, Feed: a.Feed, Providers: d.Providers, Access: a.access, Now: a.now, NewID: d.NewID, Log: d.Log,
 		MaxSize: d.MaxMedia, PerWorkspace: d.MediaPerWorkspace, KeepFree: d.KeepFree, Lease: d.Bounds.Fetch,
 	})
+	a.Exports = exports.New(exports.Deps{Store: a.store, Now: a.now, Hash: a.handleHash})
+	a.Merges = merges.New(merges.Deps{Store: a.store, Cursors: a.cursors, Now: a.now, NewID: d.NewID})
+	a.Conflicts = conflicts.New(conflicts.Deps{Store: a.store, Merges: a.Merges, Cursors: a.cursors, Now: a.now, NewID: d.NewID, Uptime: uptime, Log: d.Log})
+	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
+	a.Segments = segments.New(segments.Deps{Store: a.store, Cursors: a.cursors, Now: a.now})
+	a.Broadcasts = broadcast.New(broadcast.Deps{
+		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Segments: a.Segments, Machine: machine{a}, Now: a.now, Uptime: uptime, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
+		Deleted: func(tx store.Tx, broadcast desk.ID) error { return a.Imports.Deleted(tx, broadcast) },
+	})
 	a.Imports = imports.New(imports.Deps{
-		Store: a.store, Feed: a.Feed, Now: a.now, NewID: d.NewID, Log: d.Log, OptOut: a.importChoice, ReadContact: d.ReadContact,
+		Store: a.store, Feed: a.Feed, People: a.Broadcasts, Now: a.now, NewID: d.NewID, Log: d.Log, OptOut: a.importChoice, ReadContact: d.ReadContact, ReadRow: d.ReadRow,
 		PutAttribute: func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error {
 			_, _, err := a.PutAttribute(ctx, p, in)
 			return err
@@ -103,14 +113,6 @@ func New(d Deps) *App {
 			_, content, err := a.Media.Open(ctx, p, media)
 			return content, err
 		},
-	})
-	a.Exports = exports.New(exports.Deps{Store: a.store, Now: a.now, Hash: a.handleHash})
-	a.Merges = merges.New(merges.Deps{Store: a.store, Cursors: a.cursors, Now: a.now, NewID: d.NewID})
-	a.Conflicts = conflicts.New(conflicts.Deps{Store: a.store, Merges: a.Merges, Cursors: a.cursors, Now: a.now, NewID: d.NewID, Uptime: uptime, Log: d.Log})
-	a.Search = search.New(search.Deps{Store: a.store, Feed: a.Feed, Cursors: a.cursors, Log: d.Log})
-	a.Segments = segments.New(segments.Deps{Store: a.store, Cursors: a.cursors, Now: a.now})
-	a.Broadcasts = broadcast.New(broadcast.Deps{
-		Store: a.store, Feed: a.Feed, Cursors: a.cursors, Segments: a.Segments, Machine: machine{a}, Now: a.now, Uptime: uptime, NewID: d.NewID, Log: d.Log, Lease: d.Bounds.Broadcast,
 	})
 	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)

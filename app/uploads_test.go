@@ -12,6 +12,7 @@ import (
 	"parley/app"
 	"parley/app/feed"
 	"parley/desk"
+	"parley/store"
 	"parley/transfer"
 )
 
@@ -35,6 +36,22 @@ func readRow(body []byte, _ *desk.Settings) (*desk.Op, error) {
 	return op, nil
 }
 
+// readPerson reads a row of a test's file of people of a broadcast.
+func readPerson(body []byte, _ *desk.Settings) (r desk.RowInput, err error) {
+	var in struct {
+		To        struct{ Phone string }
+		Variables map[string]string
+	}
+	err = json.Unmarshal(body, &in)
+	for address, value := range in.Variables {
+		r.Values = append(r.Values, desk.NamedValue{Address: address, Value: value})
+	}
+	if r.Find = phoneOf(in.To.Phone); in.To.Phone == "bad" {
+		err = desk.InvalidAt("/to/phone", "this is no number")
+	}
+	return r, err
+}
+
 // table returns a file of rows, in which each hundredth is rejected.
 func table(rows int) string {
 	var b strings.Builder
@@ -48,6 +65,21 @@ func table(rows int) string {
 	}
 	return b.String()
 }
+
+// phones is table for people of a broadcast.
+func phones(rows int, value string) string {
+	var b strings.Builder
+	b.WriteString("Phone;Code\n")
+	for n, number := range numbersFrom(0, rows) {
+		if n%100 == 7 {
+			number = "bad"
+		}
+		fmt.Fprintf(&b, "%s;%s\n", number, value)
+	}
+	return b.String()
+}
+
+var chosenPeople = transfer.Options{Kind: desk.ImportPeople, Delimiter: ";", Fields: []string{"phone", "variables.1"}}
 
 var chosen = transfer.Options{Kind: desk.ImportContacts, Delimiter: ";", Fields: []string{"external_id", "name"}}
 
@@ -68,13 +100,24 @@ func (w *world) as(member desk.ID) desk.Principal {
 	return p
 }
 
-// uploaded uploads a file to import.
+// uploaded uploads a file of contacts to import.
 func (w *world) uploaded(p desk.Principal, text string) *desk.Upload {
 	w.t.Helper()
 	m, err := w.Media.Upload(w.t.Context(), p, desk.FileHead{Name: "people.csv"}, strings.NewReader(text))
 	must(w.t, err)
-	u, err := w.Imports.Add(w.t.Context(), p, m, chosen)
+	u, err := w.Imports.Add(w.t.Context(), p, m, desk.ID{}, chosen)
 	must(w.t, err)
+	return u
+}
+
+// uploadedFor uploads a file of people of a broadcast, and starts its import or a check.
+func (w *world) uploadedFor(p desk.Principal, b *desk.Broadcast, text string, state desk.UploadState) *desk.Upload {
+	w.t.Helper()
+	m, err := w.Media.Upload(w.t.Context(), p, desk.FileHead{Name: "people.csv"}, strings.NewReader(text))
+	must(w.t, err)
+	u, err := w.Imports.Add(w.t.Context(), p, m, b.ID, chosenPeople)
+	must(w.t, err)
+	must(w.t, w.Imports.Start(w.t.Context(), p, u.ID, chosenPeople, state))
 	return u
 }
 
@@ -203,17 +246,25 @@ func TestUpload_overtaken(t *testing.T) {
 	other := w.node(w.file, app.Bounds{})
 	u := w.uploaded(p, table(2500))
 	must(t, w.Imports.Start(t.Context(), p, u.ID, chosen, desk.UploadImporting))
-	w.store.in(3, begin, func() error { // 1 stores the number of rows, 2 the first thousand
-		w.clock.advance(desk.ImportLease + time.Second)
-		if !w.works(other) {
-			t.Error("the other process does not go on")
+	sleep := func() {
+		t.Helper()
+		w.store.in(3, begin, func() error { // 1 stores the number of rows, 2 the first thousand
+			w.clock.advance(desk.ImportLease + time.Second)
+			if !w.works(other) {
+				t.Error("the other process does not go on")
+			}
+			return nil
+		})
+		if w.works(w.App) {
+			t.Error("the process that slept says that it did the work")
 		}
-		return nil
-	})
-	if w.works(w.App) {
-		t.Error("the process that slept says that it did the work")
 	}
+	sleep()
 	w.wantImported(u.ID, 2500)
+	b := w.draft()
+	u = w.uploadedFor(p, b, phones(2500, "x"), desk.UploadImporting)
+	sleep()
+	w.wantPeople(b, u.ID, desk.ImportCounts{Rows: 2500, Created: 2475, Rejected: 25})
 }
 
 // TestUpload_killed: a process dies in the middle of an upload. Another one waits for its
@@ -244,6 +295,142 @@ func TestUpload_killed(t *testing.T) {
 	w.wantImported(u.ID, 1500)
 }
 
+// wantPeople checks what is stored after an import of people of a broadcast without any.
+func (w *world) wantPeople(b *desk.Broadcast, upload desk.ID, counts desk.ImportCounts) {
+	w.t.Helper()
+	w.wantUpload(upload, desk.UploadDone, counts)
+	if now, rows := w.broadcastNow(b.ID), w.rowsOf(b.ID); now.Rows != counts.Created || len(rows) != int(counts.Created) || now.Counts.Total() != counts.Created {
+		w.t.Errorf("%d rows, %d counted, %d stored, want %d", now.Rows, now.Counts.Total(), len(rows), counts.Created)
+	}
+}
+
+// TestUpload_people checks and imports people of a broadcast, again, and with other values.
+func TestUpload_people(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, b := w.admin(), w.draft()
+	checked := w.uploadedFor(p, b, phones(1500, "a"), desk.UploadChecking)
+	w.works(w.App)
+	w.wantUpload(checked.ID, desk.UploadOpen, desk.ImportCounts{Rows: 1500, Created: 1485, Rejected: 15})
+	if now, rows := w.broadcastNow(b.ID), w.rowsOf(b.ID); now.Rows != 0 || len(rows) != 0 {
+		t.Errorf("a check has stored %d rows, %d are there", now.Rows, len(rows))
+	}
+	must(t, w.Imports.Start(t.Context(), p, checked.ID, chosenPeople, desk.UploadImporting))
+	w.works(w.App)
+	w.wantPeople(b, checked.ID, desk.ImportCounts{Rows: 1500, Created: 1485, Rejected: 15})
+	done := w.wantUpload(checked.ID, desk.UploadDone, desk.ImportCounts{Rows: 1500, Created: 1485, Rejected: 15})
+	if text := w.rejected(done); strings.Count(text, "\r\n") != 16 || !strings.HasPrefix(text, "\uFEFFPhone;Code;_line;_error;_reason\r\nbad;a;9;invalid_request;phone: this is no number\r\n") {
+		t.Errorf("rejected rows: %.300q", text)
+	}
+	if m, err := w.file.Media(t.Context(), w.ws, done.MediaID); m != nil || err != nil {
+		t.Errorf("the file is left: %v, %v", m, err)
+	}
+	first := w.rowsOf(b.ID)
+	for _, c := range []struct {
+		value string
+		want  desk.ImportCounts
+	}{{"a", desk.ImportCounts{Rows: 1500, Unchanged: 1485, Rejected: 15}}, {"b", desk.ImportCounts{Rows: 1500, Updated: 1485, Rejected: 15}}} {
+		u := w.uploadedFor(p, b, phones(1500, c.value), desk.UploadChecking)
+		w.works(w.App)
+		w.wantUpload(u.ID, desk.UploadOpen, c.want)
+		must(t, w.Imports.Start(t.Context(), p, u.ID, chosenPeople, desk.UploadImporting))
+		w.works(w.App)
+		w.wantUpload(u.ID, desk.UploadDone, c.want)
+	}
+	again := w.rowsOf(b.ID)
+	if len(again) != len(first) || again[700].ID != first[700].ID || again[700].Data.Values[0] != (desk.NamedValue{Address: "1", Value: "b"}) {
+		t.Errorf("%d rows after %d, %+v", len(again), len(first), again[700])
+	}
+	w.holds(0, 0, 0) // no contact is made
+}
+
+// TestUpload_peopleEnd: an import of people ends, with the reason, when its broadcast takes no more.
+func TestUpload_peopleEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, part := w.admin(), desk.ImportCounts{Rows: 1000, Created: 990, Rejected: 10}
+	ended := func(u *desk.Upload, counts desk.ImportCounts, problem string) {
+		t.Helper()
+		if u := w.wantUpload(u.ID, desk.UploadFailed, counts); u.Problem != problem {
+			t.Errorf("problem %q, want %q", u.Problem, problem)
+		}
+		if m, err := w.file.Media(t.Context(), w.ws, u.MediaID); m != nil || err != nil {
+			t.Errorf("the file is left: %v, %v", m, err)
+		}
+		w.clock.advance(desk.ImportLease + time.Second)
+	}
+	interrupted := func(b *desk.Broadcast, do func() error) *desk.Upload {
+		t.Helper()
+		u := w.uploadedFor(p, b, phones(2000, "x"), desk.UploadImporting)
+		w.store.in(3, begin, do)
+		_, err := w.Imports.NextUpload(t.Context(), w.ws)
+		must(t, err)
+		return u
+	}
+
+	b := w.draft()
+	u := interrupted(b, func() error {
+		_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+		return err
+	})
+	ended(u, part, "the broadcast is not a draft any more")
+	for _, of := range []*desk.Broadcast{b, w.another().draft()} {
+		if err := w.Imports.Room(t.Context(), p, of.ID); !desk.IsType(err, desk.BroadcastInState) && !desk.IsType(err, desk.NotFound) {
+			t.Errorf("a file for a broadcast that has begun, or of another workspace: %v", err)
+		}
+	}
+
+	b = w.draft()
+	u = interrupted(b, func() error { return w.Broadcasts.Delete(t.Context(), w.caller(), b.ID) })
+	ended(u, part, "the broadcast was deleted")
+	b = w.draft()
+	u = w.uploadedFor(p, b, phones(10, "x"), desk.UploadChecking)
+	w.works(w.App)
+	must(t, w.Broadcasts.Delete(t.Context(), w.caller(), b.ID)) // nothing is at work
+	ended(u, desk.ImportCounts{Rows: 10, Created: 9, Rejected: 1}, "the broadcast was deleted")
+
+	b = w.draft()
+	u = interrupted(b, func() error {
+		in := &desk.BroadcastInput{Audience: desk.Field[desk.Audience]{Set: true, Value: desk.Audience{Segment: "s"}}, AtMost: desk.Field[int64]{Set: true, Value: 5}}
+		if err := w.Broadcasts.Clear(t.Context(), w.caller(), b.ID); err != nil {
+			return err
+		}
+		_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, in)
+		return err
+	})
+	ended(u, part, "the people of this broadcast are its audience: it takes no rows")
+
+	b = w.draft()
+	u = interrupted(b, func() error { // another admin takes the role away
+		role := string(desk.RoleAgent)
+		_, err := w.EditMember(t.Context(), w.operator(), w.ada.ID, app.MemberEdit{Role: &role})
+		return err
+	})
+	ended(u, part, "the member who started it is no longer an admin")
+	refused(t, w.Imports.Room(t.Context(), w.as(w.ada.ID), b.ID), desk.Forbidden)
+	p = w.admin()
+
+	// Of a broadcast that is nearly full, a check finds it, too.
+	b = w.draft()
+	commit := func(rows int64) {
+		must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
+			b, err := tx.Broadcast(b.ID)
+			if err == nil {
+				b.Rows = rows
+				err = tx.PutBroadcast(b)
+			}
+			return err
+		}))
+	}
+	commit(desk.MaxBroadcastRows - 1500)
+	for _, state := range []desk.UploadState{desk.UploadChecking, desk.UploadImporting} {
+		u = w.uploadedFor(p, b, phones(2000, "x"), state)
+		w.works(w.App)
+		ended(u, part, "a broadcast has at most 1000000 rows")
+	}
+	must(t, w.Imports.Room(t.Context(), p, desk.ID{}))
+}
+
 // TestUpload_ends: however an upload ends, its file goes and its slot is free again.
 func TestUpload_ends(t *testing.T) {
 	t.Parallel()
@@ -255,10 +442,11 @@ func TestUpload_ends(t *testing.T) {
 	for n := range desk.MaxUploads {
 		list = append(list, w.uploaded(p, table(2000+n)))
 	}
-	refused(t, w.Imports.Room(t.Context(), p), desk.InvalidRequest)
+	refused(t, w.Imports.Room(t.Context(), p, desk.ID{}), desk.InvalidRequest)
+	refused(t, w.Imports.Room(t.Context(), p, w.draft().ID), desk.InvalidRequest)
 	m, err := w.Media.Upload(t.Context(), p, desk.FileHead{}, strings.NewReader("Name\nAda\n"))
 	must(t, err)
-	_, err = w.Imports.Add(t.Context(), p, m, chosen)
+	_, err = w.Imports.Add(t.Context(), p, m, desk.ID{}, chosen)
 	refused(t, err, desk.InvalidRequest)
 	must(t, w.Media.Delete(t.Context(), p, m.ID))
 	refused(t, w.Imports.Stop(t.Context(), w.as(w.grace.ID), list[0].ID), desk.Forbidden)
@@ -310,7 +498,7 @@ func TestUpload_ends(t *testing.T) {
 			t.Errorf("the file of %s is left: %v", u.ID, err)
 		}
 	}
-	must(t, w.Imports.Room(t.Context(), p))
+	must(t, w.Imports.Room(t.Context(), p, desk.ID{}))
 }
 
 // TestUpload_forgotten: a file goes after a day, and a record a week after its end.

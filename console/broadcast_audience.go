@@ -10,6 +10,7 @@ import (
 // Where the people of a broadcast come from, as the page of its people has it.
 const (
 	fromPaste     = ""
+	fromFile      = "file"
 	fromSegment   = "segment"
 	fromFilter    = "filter"
 	fromBroadcast = "broadcast"
@@ -36,11 +37,14 @@ type audiencePage struct {
 
 func audiencePath(id desk.ID) string { return broadcastPath(id) + "/audience" }
 
+// filesPath is the page with the files of people of a broadcast.
+func filesPath(id desk.ID) string { return broadcastPath(id) + "/import" }
+
 // peopleTabs lead to the ways in which a broadcast gets its people. One with an audience takes
-// none by pasting; a button of its page changes that.
+// none by pasting or from files; a button of its page changes that.
 func peopleTabs(b *desk.Broadcast, from string) (list []tab) {
 	if b.Audience == nil {
-		list = []tab{{Label: "Paste people", Href: broadcastPath(b.ID) + "/people", Here: from == fromPaste}}
+		list = []tab{{Label: "Paste people", Href: broadcastPath(b.ID) + "/people", Here: from == fromPaste}, {Label: "A file", Href: filesPath(b.ID), Here: from == fromFile}}
 	}
 	for _, t := range []struct{ from, label string }{{fromSegment, "A segment"}, {fromFilter, "Conditions"}, {fromBroadcast, "An earlier broadcast"}} {
 		list = append(list, tab{Label: t.label, Href: audiencePath(b.ID) + "?from=" + t.from, Here: t.from == from})

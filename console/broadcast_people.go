@@ -31,11 +31,13 @@ type pastePage struct {
 	People     string
 	Some       bool
 	Tabs       []tab
-	Columns    []string // what each line has after the person
 	Text       *field
 	Refused    []rejectedRow
 	More       string
 }
+
+// A rejectedRow is a row of a file, or a line, that was refused.
+type rejectedRow struct{ Line, Reason, Row string }
 
 // templateOf returns the template of a broadcast, or nil if its channel does not have it.
 func (c *call) templateOf(b *desk.Broadcast) (*desk.Template, error) {
@@ -69,18 +71,27 @@ func (c *call) columnsOf(b *desk.Broadcast) (list []string, err error) {
 	return list, nil
 }
 
+// valueNames lists variables by name.
+func valueNames(addresses []string) string {
+	var list []string
+	for _, address := range addresses {
+		list = append(list, valueName(address))
+	}
+	return strings.Join(list, ", ")
+}
+
+func valueName(address string) string {
+	if strings.HasPrefix(address, "button.") {
+		return "End of the link"
+	}
+	return variableName(address)
+}
+
 func (c *call) pasteView(b *desk.Broadcast, columns []string) (view, *pastePage) {
 	d := &pastePage{Href: broadcastPath(b.ID) + "/people", Back: broadcastPath(b.ID), Name: b.Name, People: peopleWords(b.Rows), Some: b.Rows > 0, Tabs: peopleTabs(b, fromPaste)}
 	hint := "One person a line: a phone number, or the e-mail of a contact."
-	for _, address := range columns {
-		name := variableName(address)
-		if strings.HasPrefix(address, "button.") {
-			name = "End of the link"
-		}
-		d.Columns = append(d.Columns, name)
-	}
-	if len(d.Columns) > 0 {
-		hint = "One person a line: a phone number, or the e-mail of a contact; then " + strings.Join(d.Columns, ", ") + ". They stand apart by a tab, a semicolon or a comma, as copied from a spreadsheet."
+	if len(columns) > 0 {
+		hint = "One person a line: a phone number, or the e-mail of a contact; then " + valueNames(columns) + ". They stand apart by a tab, a semicolon or a comma, as copied from a spreadsheet."
 	}
 	d.Text = c.form.Field("list", "People", hint+" Up to "+count(maxPasted)+" lines at a time.", "").Tall(10)
 	return view{Title: "People of " + b.Name, Data: d}, d

@@ -74,14 +74,14 @@ type failureRow struct{ Code, Title, Fix, Count string }
 type peopleList struct {
 	Status, Reason *field
 	Answer         *field // nil: it was not started
-	Files          []fileLink
+	Files          []link
 	Rows           []personRow
 	First, Next    string
 	Empty          nothing
 }
 
-// A fileLink leads to the people as a file.
-type fileLink struct{ Label, Href string }
+// A link leads to a page, or to a file.
+type link struct{ Label, Href string }
 
 // A personRow is a person of a broadcast.
 type personRow struct {
@@ -343,7 +343,7 @@ func (c *call) peopleOf(b *desk.Broadcast) (list peopleList, err error) {
 		for _, format := range exportFormats[:2] { // as a table
 			query := maps.Clone(query)
 			query.Set("format", format.Word)
-			list.Files = append(list.Files, fileLink{format.Name, broadcastPath(b.ID) + "/people/file?" + query.Encode()})
+			list.Files = append(list.Files, link{format.Name, broadcastPath(b.ID) + "/people/file?" + query.Encode()})
 		}
 	}
 	ctx, next := c.r.Context(), ""

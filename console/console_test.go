@@ -146,6 +146,8 @@ func newWorldWith(t testing.TB, change func(*app.Deps)) *world {
 		Log:    log,
 		Poster: &w.receiver,
 		Event:  api.Event,
+
+		ReadRow: api.ReadRow,
 	}
 	change(&deps)
 	w.app = app.New(deps)

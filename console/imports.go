@@ -20,10 +20,39 @@ import (
 // importsPath is the page with all imports.
 const importsPath = "/contacts/import"
 
+// importsOf is the page with the imports of people of a broadcast; nil: with all imports.
+func importsOf(b *desk.Broadcast) string {
+	if b == nil {
+		return importsPath
+	}
+	return filesPath(b.ID)
+}
+
+// cast returns the broadcast in the path; nil if the path has none.
+func (c *call) cast() (*desk.Broadcast, error) {
+	if c.r.PathValue("id") == "" {
+		return nil, nil //nolint:nilnil // contacts are imported
+	}
+	return c.s.app.Broadcasts.Get(c.r.Context(), c.p, c.id("id"))
+}
+
+// castOf returns a broadcast; nil if the id is zero.
+func (c *call) castOf(id desk.ID) (*desk.Broadcast, error) {
+	if id.IsZero() {
+		return nil, nil //nolint:nilnil // contacts are imported
+	}
+	return c.s.app.Broadcasts.Get(c.r.Context(), c.p, id)
+}
+
 func importPath(id desk.ID) string { return importsPath + "/" + id.String() + "/" }
 
-// An importList is the data of the page with all imports.
+// An importList is the data of the page with all imports, or with those of a broadcast.
 type importList struct {
+	Href  string
+	Cast  *desk.Broadcast // nil: contacts are imported
+	Back  string
+	Lead  string
+	Tabs  []tab
 	File  *field
 	Size  string
 	Full  bool // no more files can be uploaded now
@@ -35,6 +64,7 @@ type importList struct {
 type importRow struct {
 	ID         desk.ID
 	Href, Name string
+	People     bool // of a broadcast, in the list of all
 	State      pill
 	Result     string
 	By         string
@@ -52,31 +82,54 @@ var importStates = map[desk.UploadState]pill{
 	desk.UploadFailed:    {Text: "Failed", Kind: "bad"},
 }
 
-func (c *call) importsView() (view, error) {
-	list, err := c.s.app.Imports.List(c.r.Context(), c.p)
-	d := importList{
-		File: c.form.Field("people", "File", "CSV, as any spreadsheet saves it, or JSON Lines. The first row names the columns. Up to "+bytesOf(desk.MaxUpload)+".", ""),
-		Size: strconv.Itoa(desk.MaxUpload),
+// importsView reads the page with the imports of people of a broadcast; nil: with all imports.
+func (c *call) importsView(b *desk.Broadcast) (view, error) {
+	d := importList{Href: importsOf(b), Cast: b, Back: "/contacts", Lead: "From a spreadsheet, a shop or another product. You see what happens before anything is stored.", Size: strconv.Itoa(desk.MaxUpload)}
+	title, hint := "Import contacts", "CSV, as any spreadsheet saves it, or JSON Lines. The first row names the columns."
+	if b != nil {
+		columns, err := c.columnsOf(b)
+		if err != nil {
+			return view{}, err
+		}
+		title, hint = "People of "+b.Name, "CSV, as any spreadsheet saves it: one person a line, by phone, e-mail or own id"
+		if len(columns) > 0 {
+			hint += ", with " + valueNames(columns)
+		}
+		hint += ". The first row names the columns."
+		d.Back, d.Lead, d.Tabs = broadcastPath(b.ID), peopleWords(b.Rows)+" so far", peopleTabs(b, fromFile)
 	}
+	d.File = c.form.Field("people", "File", hint+" Up to "+bytesOf(desk.MaxUpload)+".", "")
+	list, err := c.s.app.Imports.List(c.r.Context(), c.p)
 	files := 0
 	for _, u := range list {
 		if u.Slot > 0 {
 			files++
 		}
-		row := importRow{ID: u.ID, Href: importPath(u.ID), Name: importName(u), State: importStates[u.State], By: c.memberName(u.MemberID), At: c.when(u.CreatedAt)}
+		if b != nil && u.Broadcast != b.ID {
+			continue
+		}
+		row := importRow{ID: u.ID, Href: importPath(u.ID), Name: importName(u), State: importStates[u.State], By: c.memberName(u.MemberID), At: c.when(u.CreatedAt), People: b == nil && !u.Broadcast.IsZero()}
 		if u.State != desk.UploadOpen && u.Run.Rows > 0 {
 			row.Result = fmt.Sprintf("%s, %s rejected", several(int(u.Run.Rows), "row"), count(int(u.Run.Rejected)))
 		}
 		d.Rows, d.Every = append(d.Rows, row), d.Every || u.QueuedAt != 0
 	}
 	d.Full = files >= desk.MaxUploads
-	return view{Title: "Import contacts", Data: d, Refresh: d.Every}, err
+	return view{Title: title, Data: d, Refresh: d.Every}, err
 }
 
 func importName(u *desk.Upload) string { return cmp.Or(u.Name, "File without a name") }
 
+// imports shows the page with all imports, or with those of the broadcast in the path.
 func (s *Server) imports(c *call) error {
-	v, err := c.importsView()
+	b, err := c.cast()
+	if err != nil {
+		return err
+	}
+	if b != nil && b.Audience != nil {
+		return c.see(audiencePath(b.ID), "")
+	}
+	v, err := c.importsView(b)
 	if err != nil {
 		return err
 	}
@@ -85,7 +138,11 @@ func (s *Server) imports(c *call) error {
 
 // uploadImport stores a file, and leads to its page.
 func (s *Server) uploadImport(c *call) error {
-	u, err := c.newImport()
+	b, err := c.cast()
+	if err != nil {
+		return c.leftOut(err)
+	}
+	u, err := c.newImport(b)
 	if err != nil {
 		e := desk.AsError(err)
 		switch e.Type {
@@ -93,9 +150,11 @@ func (s *Server) uploadImport(c *call) error {
 			err = desk.InvalidAt("/people", "the file has more than %s: split it", bytesOf(desk.MaxUpload))
 		case desk.InvalidRequest:
 			err = desk.InvalidAt("/people", "%s", e.Message)
+		case desk.BroadcastInState:
+			err = broadcastError(err)
 		}
 		c.form.values.Set("people", "")
-		v, readErr := c.importsView()
+		v, readErr := c.importsView(b)
 		if readErr != nil {
 			return readErr
 		}
@@ -104,13 +163,18 @@ func (s *Server) uploadImport(c *call) error {
 	return c.see(importPath(u.ID), "")
 }
 
-func (c *call) newImport() (*desk.Upload, error) {
+// newImport stores the file of the form, of people of a broadcast; nil: of contacts.
+func (c *call) newImport(b *desk.Broadcast) (*desk.Upload, error) {
 	f := c.form.file
 	if f == nil || f.Name == "" {
 		return nil, c.leftOut(desk.Invalidf("choose a file"))
 	}
 	ctx, a := c.r.Context(), c.s.app
-	if err := a.Imports.Room(ctx, c.p); err != nil {
+	of := desk.ID{}
+	if b != nil {
+		of = b.ID
+	}
+	if err := a.Imports.Room(ctx, c.p, of); err != nil {
 		return nil, c.leftOut(err)
 	}
 	if f.Size > desk.MaxUpload {
@@ -120,7 +184,7 @@ func (c *call) newImport() (*desk.Upload, error) {
 	if err = c.uploaded(err); err != nil {
 		return nil, err
 	}
-	u, err := c.addImport(m)
+	u, err := c.addImport(m, of)
 	if err != nil {
 		// If this fails, the file is deleted a day later.
 		_ = a.Media.Delete(ctx, c.p, m.ID)
@@ -137,16 +201,19 @@ func (c *call) leftOut(err error) error {
 }
 
 // addImport makes an import of a stored file. How the file is read is guessed.
-func (c *call) addImport(m *desk.Media) (*desk.Upload, error) {
+func (c *call) addImport(m *desk.Media, of desk.ID) (*desk.Upload, error) {
 	if m.MIME != "text/plain" && m.MIME != "application/octet-stream" {
 		return nil, desk.Invalidf("this is no CSV file: in the spreadsheet, save it as CSV (UTF-8), and choose that")
 	}
 	o := transfer.Options{Kind: desk.ImportContacts, JSONL: strings.EqualFold(path.Ext(m.Name), ".jsonl")}
-	o, err := c.guessed(&desk.Upload{MediaID: m.ID}, o)
+	if !of.IsZero() {
+		o.Kind = desk.ImportPeople
+	}
+	o, err := c.guessed(&desk.Upload{MediaID: m.ID, Broadcast: of}, o)
 	if err != nil {
 		return nil, err
 	}
-	return c.s.app.Imports.Add(c.r.Context(), c.p, m, o)
+	return c.s.app.Imports.Add(c.r.Context(), c.p, m, of, o)
 }
 
 // guessed returns the options with the delimiter and the columns that the file seems to have.
@@ -161,8 +228,22 @@ func (c *call) guessed(u *desk.Upload, o transfer.Options) (transfer.Options, er
 			o.Delimiter = tabDelimiter
 		}
 	}
-	o.Fields = f.Guess(c.p.Settings.Attributes)
-	return o, nil
+	variables, err := c.variablesOf(u)
+	o.Fields = f.Guess(c.p.Settings.Attributes, variables...)
+	return o, err
+}
+
+// variablesOf lists what columns of an upload can fill, if it has people of a broadcast.
+func (c *call) variablesOf(u *desk.Upload) (list []transfer.Variable, err error) {
+	b, err := c.castOf(u.Broadcast)
+	if b == nil {
+		return nil, err
+	}
+	columns, err := c.columnsOf(b)
+	for _, address := range columns {
+		list = append(list, transfer.Variable{Address: address, Label: valueName(address)})
+	}
+	return list, err
 }
 
 const tabDelimiter = "TAB"
@@ -170,6 +251,8 @@ const tabDelimiter = "TAB"
 // An importPage is the data of an import's page.
 type importPage struct {
 	Href, Name   string
+	List         link // the page with all imports, or with those of the broadcast
+	Home         link // where they are then
 	State        pill
 	Words        string
 	Choosing     bool
@@ -200,8 +283,6 @@ type importColumn struct {
 	Header, Sample string
 }
 
-type rejectedRow struct{ Line, Reason, Row string }
-
 const (
 	// mostColumns is how many columns a page offers to choose.
 	mostColumns = 200
@@ -221,7 +302,19 @@ var delimiters = []choice{{",", "Comma", false}, {";", "Semicolon", false}, {tab
 
 var dateOrders = []choice{{"", "2026-12-31 only", false}, {string(transfer.DayFirst), "Day first: 31.12.2026", false}, {string(transfer.MonthFirst), "Month first: 12/31/2026", false}}
 
-// importFields are the fields that a column can be.
+// peopleFields are the fields that a column of people of a broadcast can be.
+func peopleFields(variables []transfer.Variable) []choice {
+	list := []choice{
+		{"", "Choose…", false}, {"-", "Leave out", false},
+		{"phone", "The person, by phone", false}, {"email", "The person, by e-mail", false}, {"external_id", "The person, by own id", false}, {"contact_id", "The person, by contact", false}, {"name", "Name", false},
+	}
+	for _, v := range variables {
+		list = append(list, choice{v.Field(), "Fills: " + v.Label, false})
+	}
+	return list
+}
+
+// importFields are the fields that a column of contacts can be.
 func importFields(s *desk.Settings) []choice {
 	list := []choice{
 		{"", "Choose…", false}, {"-", "Leave out", false}, {transfer.NewAttribute, "Make an attribute of it", false},
@@ -242,11 +335,20 @@ func (c *call) importView(u *desk.Upload, o transfer.Options) (view, error) {
 		Href: importPath(u.ID), Name: importName(u), State: importStates[u.State], JSONL: o.JSONL, Checked: u.Checked(), Every: u.QueuedAt != 0,
 		Done: u.Run.Rows, Total: max(u.Rows, u.Run.Rows, 1), Stop: importPath(u.ID) + "stop",
 	}
+	b, err := c.castOf(u.Broadcast)
+	if err != nil && !desk.IsType(err, desk.NotFound) {
+		return view{}, err
+	}
 	v := view{Title: "Import " + d.Name, Refresh: d.Every}
+	switch d.List, d.Home = (link{"Imports", importsPath}), (link{"To the contacts", "/contacts"}); {
+	case b != nil:
+		v.In, d.List, d.Home = "broadcasts", link{b.Name, filesPath(b.ID)}, link{"To the broadcast", broadcastPath(b.ID)}
+	case err != nil: // it was deleted
+		v.In, d.Home = "broadcasts", link{"To the broadcasts", "/broadcasts"}
+	}
 	switch {
 	case u.State == desk.UploadOpen:
 		d.Choosing, d.Button = true, "Discard the file"
-		var err error
 		if v.Form, err = c.choices(&d, u, o); err != nil {
 			return v, err
 		}
@@ -274,11 +376,14 @@ func (c *call) importView(u *desk.Upload, o transfer.Options) (view, error) {
 
 // importResult adds what became of the rows.
 func (c *call) importResult(d *importPage, u *desk.Upload, o transfer.Options) error {
-	n := u.Run.ImportCounts
+	n, kind := u.Run.ImportCounts, "contacts"
+	if o.Kind == desk.ImportPeople {
+		kind = "people"
+	}
 	for _, f := range []struct {
 		name string
 		n    int64
-	}{{"Rows read", n.Rows}, {"New contacts", n.Created}, {"Changed contacts", n.Updated}, {"Unchanged", n.Unchanged}, {"Rejected rows", n.Rejected}} {
+	}{{"Rows read", n.Rows}, {"New " + kind, n.Created}, {"Changed " + kind, n.Updated}, {"Unchanged", n.Unchanged}, {"Rejected rows", n.Rejected}} {
 		d.Result = append(d.Result, importFact{f.name, count(int(f.n))})
 	}
 	if n.Rejected == 0 {
@@ -289,7 +394,7 @@ func (c *call) importResult(d *importPage, u *desk.Upload, o transfer.Options) e
 	for _, r := range list {
 		d.Rejected = append(d.Rejected, rejectedRow{strconv.Itoa(r.Line), r.Reason, strings.Join(slices.DeleteFunc(r.Cells, func(s string) bool { return s == "" }), " · ")})
 	}
-	if slices.ContainsFunc(list, func(r transfer.Rejected) bool { return o.Undated(r.Cells) }) {
+	if o.Kind == desk.ImportContacts && slices.ContainsFunc(list, func(r transfer.Rejected) bool { return o.Undated(r.Cells) }) {
 		d.Undated = "Some dates are written like 31.12.2026. "
 		if d.Choosing {
 			d.Undated += "Choose below how dates are written, and check again."
@@ -333,6 +438,13 @@ func (c *call) choices(d *importPage, u *desk.Upload, o transfer.Options) (*form
 	}
 	d.Headers, d.Rows = file.Headers, rows
 	fields := importFields(c.p.Settings)
+	if o.Kind == desk.ImportPeople {
+		variables, err := c.variablesOf(u)
+		if err != nil {
+			return nil, err
+		}
+		fields = peopleFields(variables)
+	}
 	for i, header := range file.Headers {
 		name, value := "columns."+strconv.Itoa(i), ""
 		if i < len(o.Fields) {
@@ -357,7 +469,10 @@ func (c *call) choices(d *importPage, u *desk.Upload, o transfer.Options) (*form
 	}
 	d.Options = []*field{f.Field("encoding", "Encoding", "If letters look wrong below, it is another one.", o.Encoding).Of(encodings)}
 	if !o.JSONL {
-		d.Options = append(d.Options, f.Field("delimiter", "Cells are separated by", "", o.Delimiter).Of(offered(o.Delimiter)), f.Field("dates", "Dates are written", "", string(o.Dates)).Of(dateOrders))
+		d.Options = append(d.Options, f.Field("delimiter", "Cells are separated by", "", o.Delimiter).Of(offered(o.Delimiter)))
+	}
+	if !o.JSONL && o.Kind == desk.ImportContacts {
+		d.Options = append(d.Options, f.Field("dates", "Dates are written", "", string(o.Dates)).Of(dateOrders))
 		d.Boxes = []*field{
 			f.Box("decimal_comma", "Numbers are written like 1.234,5", "", o.DecimalComma),
 			f.Box("clear_blank", "A blank cell clears the field", "Otherwise it changes nothing.", o.ClearBlank),
@@ -520,7 +635,11 @@ func (s *Server) stopImport(c *call) error {
 	if u.State == desk.UploadChecking {
 		return c.see(importPath(u.ID), "stopped")
 	}
-	return c.see(importsPath, "stopped")
+	b, err := c.castOf(u.Broadcast)
+	if err != nil {
+		return err
+	}
+	return c.see(importsOf(b), "stopped")
 }
 
 // rejectedRows sends the file of rejected rows.

@@ -16,8 +16,8 @@ import (
 	"parley/desk"
 )
 
-// imports sends the form with a file to import. length is the size of the file.
-func (b *browser) imports(name string, content io.Reader, length int64) got {
+// imports sends the form of a page with a file to import. length is the size of the file.
+func (b *browser) imports(page, name string, content io.Reader, length int64) got {
 	b.w.t.Helper()
 	var head bytes.Buffer
 	m := multipart.NewWriter(&head)
@@ -27,7 +27,7 @@ func (b *browser) imports(name string, content io.Reader, length int64) got {
 	}
 	end := "\r\n--" + m.Boundary() + "--\r\n"
 	length += int64(head.Len()) + int64(len(end))
-	r := httptest.NewRequest(http.MethodPost, "/contacts/import", io.MultiReader(&head, content, strings.NewReader(end)))
+	r := httptest.NewRequest(http.MethodPost, page, io.MultiReader(&head, content, strings.NewReader(end)))
 	r.ContentLength = length
 	r.Header.Set("Content-Type", m.FormDataContentType())
 	return b.do(r)
@@ -35,7 +35,7 @@ func (b *browser) imports(name string, content io.Reader, length int64) got {
 
 func (b *browser) importsText(name, text string) got {
 	b.w.t.Helper()
-	return b.imports(name, strings.NewReader(text), int64(len(text)))
+	return b.imports("/contacts/import", name, strings.NewReader(text), int64(len(text)))
 }
 
 // works lets the process work on the next upload.
@@ -122,6 +122,74 @@ func TestImports(t *testing.T) {
 	nora.get("/contacts/import").want(200, "Four files are there already").lacks("multipart")
 }
 
+// TestImports_people gives people to a broadcast by a file: its columns, a check, rejected rows,
+// which are mended.
+func TestImports_people(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	nora, mei := w.as(w.nora), w.as(w.mei)
+	b := w.drafted("Spring <sale>", nil)
+	path := broadcastPath(b.ID) + "/import"
+	uploads := func(name, text string) got {
+		t.Helper()
+		return nora.imports(path, name, strings.NewReader(text), int64(len(text)))
+	}
+	nora.get(broadcastPath(b.ID)+"/people").want(200, `href="`+path+`">A file</a>`)
+	nora.get(path).want(200, "one person a line, by phone, e-mail or own id, with Value 1 (title).", "0 people so far", "None yet", `data-section="broadcasts"`).golden("imports/people-none")
+	uploads("", "").want(422, "Choose a file")
+	mei.get(path).want(403)
+	mei.imports(path, "people.csv", strings.NewReader(people), int64(len(people))).want(403)
+
+	const text = "Telefon;E-mail;Name;Code;Value 1 (title)\r\n+12025550161;lu@example.com;Lucia;x;A-17\r\n;ann@example.com;Ann;x;A-18\r\n+12025550163;;'=1+1;x;'=2+2\r\n+12025550161;;Lucia F.;x;" + "A-19\r\n"
+	at := uploads("people.csv", text).want(303).header.Get("Location")
+	page := nora.get(at).want(200, `<option value="phone" selected>`, `<option value="name" selected>`, `<option value="variables.header.1" selected>Fills: Value 1 (title)</option>`, `data-section="broadcasts"`, "=2&#43;2").lacks("Dates are written", "Make an attribute").golden("imports/people-choose").body
+	if n := strings.Count(page, `<option value="-" selected>`); n != 2 {
+		t.Errorf("%d columns are left out, want the e-mail and the code", n)
+	}
+	nora.post(at, choose(page, "columns.1", "email", "do", "check")...).want(422, "These columns all say who the person is. Choose something else, or leave one out.").golden("imports/people-two")
+	nora.post(at, choose(page, "columns.3", "variables.header.1", "do", "check")...).want(422, "are both the field variables.header.1")
+	nora.post(at, choose(page, "columns.0", "-", "do", "check")...).want(422, "No column says who the person is")
+	nora.post(at, choose(page, "do", "check")...).sends(at)
+	w.works()
+	nora.get(at).want(200, "What would happen", "New people", "ann@example.com").golden("imports/people-checked")
+	if rows := w.peopleOf(b.ID); len(rows) != 0 {
+		t.Errorf("a check has added %d people", len(rows))
+	}
+	nora.get("/contacts/import").want(200, "people of a broadcast")
+	nora.post(at, choose(page, "do", "import")...).sends(at)
+	nora.post(at, choose(page, "do", "import")...).want(409) // a second click
+	w.works()
+	nora.get(at).want(200, "Imported", `href="`+broadcastPath(b.ID)+`">To the broadcast</a>`).golden("imports/people-done")
+	rows := w.peopleOf(b.ID)
+	if len(rows) != 2 || rows[0].Data.Values[0] != (desk.NamedValue{Address: "header.1", Value: "A-19"}) || rows[0].Data.Person.Name.Value != "Lucia F." || rows[1].Data.Values[0].Value != "=2+2" || rows[1].Data.Person.Name.Value != "=1+1" {
+		t.Errorf("%+v", rows)
+	}
+
+	rejected := nora.get(at + "rejected").want(200).body
+	if want := "\uFEFFTelefon;E-mail;Name;Code;Value 1 (title);_line;_error;_reason\r\n;ann@example.com;Ann;x;A-18;3;invalid_request;\"phone: "; !strings.HasPrefix(rejected, want) {
+		t.Errorf("%q", rejected)
+	}
+	at = uploads("people.errors.csv", strings.Replace(rejected, "\n;ann", "\n+12025550162;ann", 1)).want(303).header.Get("Location")
+	nora.post(at, choose(nora.get(at).body, "do", "import")...).sends(at)
+	w.works()
+	nora.get(path).want(200, "people.errors.csv", "1 row, 0 rejected", "3 people so far").golden("imports/people-list")
+
+	// A broadcast that has begun, one with an audience, and one of another workspace.
+	uploads("people.csv", text).want(303)
+	w.becomes(b, func(b *desk.Broadcast) { b.Begin(desk.Actor{}, 1) })
+	uploads("people.csv", text).want(409, "That is not possible now: the broadcast is running").golden("imports/people-begun")
+	chosen := w.drafted("Chosen", func(in *desk.BroadcastInput) {
+		in.Audience, in.AtMost = given(desk.Audience{Segment: "s"}), given(int64(5))
+	})
+	nora.get(broadcastPath(chosen.ID) + "/import").sends(audiencePath(chosen.ID))
+	nora.imports(broadcastPath(chosen.ID)+"/import", "people.csv", strings.NewReader(text), int64(len(text))).want(422, "it takes no rows")
+	for _, id := range []string{w.newID().String(), "none"} {
+		nora.get("/broadcasts/" + id + "/import").want(404)
+		nora.imports("/broadcasts/"+id+"/import", "people.csv", strings.NewReader(text), int64(len(text))).want(404)
+	}
+}
+
 var aSelect = regexp.MustCompile(`(?s)<select [^>]*name="([^"]+)".*?</select>`)
 var (
 	selected    = regexp.MustCompile(`value="([^"]*)" selected`)
@@ -182,9 +250,9 @@ func TestImports_size(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nora := w.as(w.nora)
-	nora.imports("large.csv", io.LimitReader(new(paper), desk.MaxUpload), desk.MaxUpload).want(303)
+	nora.imports("/contacts/import", "large.csv", io.LimitReader(new(paper), desk.MaxUpload), desk.MaxUpload).want(303)
 	for _, length := range []int64{desk.MaxUpload + 1, -1 << 40} {
-		nora.imports("large.csv", io.LimitReader(new(paper), desk.MaxUpload+1), length).want(422, "The file has more than 67.1 MB")
+		nora.imports("/contacts/import", "large.csv", io.LimitReader(new(paper), desk.MaxUpload+1), length).want(422, "The file has more than 67.1 MB")
 	}
 	if used, err := w.store.MediaUsed(t.Context(), w.ws); err != nil || used != desk.MaxUpload {
 		t.Errorf("%d bytes are stored, %v", used, err)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -73,7 +74,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, From: c.from, At: c.partsAt(), Section: section(c.r.URL.Path, 0), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Sound: soundOn(c.r), Enter: enterSends(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, From: c.from, At: c.partsAt(), Section: cmp.Or(v.In, section(c.r.URL.Path, 0)), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Sound: soundOn(c.r), Enter: enterSends(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}

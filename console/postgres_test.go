@@ -20,7 +20,7 @@ func TestPostgres(t *testing.T) {
 		TestReply, TestReply_closing, TestReply_closing_meanwhile, TestReply_window, TestReply_file, TestReply_quote, TestComposer_snippets, TestMarkRead, TestWriteAsCustomer, TestReply_outcomes,
 		TestContacts, TestContact, TestContact_both, TestContact_races, TestContact_holders, TestContact_timeline,
 		TestEvents, TestExport, TestExport_signedOut, TestPeopleFile,
-		TestImports,
+		TestImports, TestImports_people,
 		TestInbox, TestInbox_laterPage, TestInbox_refuses,
 		TestLiveNames, TestLiveFlood, TestLiveShows, TestLiveEnds, TestParts,
 		TestConflicts,

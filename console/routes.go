@@ -136,6 +136,8 @@ func (s *Server) routes() []route {
 		{"GET /broadcasts/{id}/people", desk.BroadcastsWrite, s.broadcastPeople},
 		{"POST /broadcasts/{id}/people", desk.BroadcastsWrite, s.addPeople},
 		{"GET /broadcasts/{id}/people/file", desk.BroadcastsRead, s.peopleFile},
+		{"GET /broadcasts/{id}/import", desk.Administer, s.imports},
+		{"POST /broadcasts/{id}/import", desk.Administer, s.uploadImport},
 		{"GET /broadcasts/{id}/audience", desk.BroadcastsWrite, s.broadcastAudience},
 		{"POST /broadcasts/{id}/audience", desk.BroadcastsWrite, s.setAudience},
 		{"GET /broadcasts/{id}/people/remove", desk.BroadcastsWrite, s.askPeopleRemoval},
@@ -194,7 +196,8 @@ func (s *Server) routes() []route {
 
 // withFile lists the actions whose form may have a file.
 var withFile = map[string]bool{"POST /inbox/{id}/reply": true, "POST /inbox/{id}/customer": true, "POST /send": true, "POST /contacts/import": true,
-	"POST /broadcasts/new": true, "POST /broadcasts/{id}/edit": true}
+	"POST /broadcasts/{id}/import": true,
+	"POST /broadcasts/new":         true, "POST /broadcasts/{id}/edit": true}
 
 // streams lists the pages that are sent piece by piece.
 var streams = map[string]bool{"GET /live": true, "GET /media/{id}": true, "GET /contacts/import/{id}/rejected": true, "GET /contacts/export/file": true, "GET /broadcasts/{id}/people/file": true}

@@ -10,8 +10,9 @@ type view struct {
 	Data  any
 	Form  *form
 
-	Live    bool // the title changes with a part of the page
-	Refresh bool // without the script, the browser loads the page again and again
+	Live    bool   // the title changes with a part of the page
+	In      string // the section of the navigation; "": as the URL says
+	Refresh bool   // without the script, the browser loads the page again and again
 }
 
 // A page is the data of a template: the view, and the data of the layout.

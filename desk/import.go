@@ -9,6 +9,7 @@ type ImportKind string
 const (
 	ImportContacts ImportKind = "contacts"
 	ImportOptOuts  ImportKind = "opt-outs"
+	ImportPeople   ImportKind = "people" // of a broadcast
 )
 
 // The limits and lifetimes of imports (contract-data §3).

@@ -33,12 +33,14 @@ const (
 	UploadFailed    UploadState = "failed"
 )
 
-// An Upload is a file of contacts that a member imports in the console.
+// An Upload is a file of contacts, or of people of a broadcast, that a member imports in the
+// console.
 type Upload struct {
 	ID        ID
 	Slot      int // 1 to MaxUploads, unlike those of other uploads with a file; 0: it has ended
 	MediaID   ID
 	MemberID  ID // who uploaded it, and then who started the import
+	Broadcast ID // whose people it has; zero: it has contacts
 	Name      string
 	Size      int64
 	Rows      int64  // of the file; 0: not known yet

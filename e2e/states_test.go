@@ -421,6 +421,9 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"import-stop-dialog", admin, acting(at(imports[0]), pushing("[data-dialog]", "dialog[open]"))},
 		{"import-checked", admin, at(imports[1])},
 		{"import-done", admin, at(imports[2])},
+		{"broadcast-file", admin, at(imports[3])},
+		{"broadcast-file-wrong", admin, wrong(at(imports[3]))},
+		{"broadcast-file-checked", admin, at(imports[4])},
 		{"contact", admin, contact},
 		{"contact-long", admin, at("/contacts/" + st.people["long"])},
 		{"contact-nameless", admin, at("/contacts/" + st.people["nameless"])},
@@ -653,17 +656,21 @@ func (st *stage) broadcasts(t *testing.T) map[string]string {
 }
 
 // imports uploads three files, checks the second, and imports the third. It returns their
-// pages.
+// pages; that of the files of people of a broadcast; and that of such a file, which is checked.
 func (st *stage) imports(t *testing.T) (paths []string) {
 	t.Helper()
 	b := st.tabs[admin]
 	table := "Kundennummer;Name;Telefon;Wo;Registriert am\\nc-1;Ayşe Yılmaz;+12025550161;Ankara;31.12.2025\\nc-2;" + strings.Repeat("Ali", 90) + ";12;;1.2.2026\\nc-3;Zoë;+12025550163;Rome;3.4.2026\\n"
-	for n := range 3 {
-		b.open("/contacts/import")
+	upload := func(page, table string) {
+		t.Helper()
+		b.open(page)
 		b.wait("document.querySelector('[type=file]')")
 		look[bool](b, `{ const t = new DataTransfer(); t.items.add(new File(["`+table+`"], "customers.csv")); document.querySelector("[type=file]").files = t.files; true }`)
 		sending(mainButton)(b)
 		paths = append(paths, look[string](b, "location.pathname"))
+	}
+	for n := range 3 {
+		upload("/contacts/import", table)
 		if n == 0 {
 			continue
 		}
@@ -671,6 +678,13 @@ func (st *stage) imports(t *testing.T) (paths []string) {
 		sending(fmt.Sprintf("[value=%s]", []string{"check", "import"}[n-1]))(b)
 		b.wait("document.querySelector('#import .facts')")
 	}
+	var draft struct{ Data struct{ ID string } }
+	read(t, st.d.want(t, 201, st.key, "POST", "/broadcasts", `{"name":"The one with a file","template":{"name":"autumn_sale","language":"en_US"},"consent":{"confirmed":true}}`), &draft)
+	paths = append(paths, "/broadcasts/"+draft.Data.ID+"/import")
+	upload(paths[3], "Phone;Name;Value 1;Discount\\n+12025550161;Ayşe Yılmaz;Ayşe;20 %\\n12;"+strings.Repeat("Ali", 90)+";Ali;20 %\\n+12025550163;Zoë;Zoë;30 %\\n")
+	with("[name='columns.3']", "variables.2")(b)
+	sending("[value=check]")(b)
+	b.wait("document.querySelector('#import .facts')")
 	return paths
 }
 

@@ -35,6 +35,9 @@ type UploadTx interface {
 	// meanwhile.
 	Upload(id desk.ID) (*desk.Upload, error)
 
+	// UploadsOf returns the uploads of people of a broadcast that have not ended.
+	UploadsOf(broadcast desk.ID) ([]*desk.Upload, error)
+
 	// PutUpload stores an upload without its run. If another upload of the workspace has
 	// taken its slot meanwhile, the transaction runs again. UploadSlots returns the slots
 	// that are taken.

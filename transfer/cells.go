@@ -32,7 +32,7 @@ type refusal struct{ message string }
 
 func (r refusal) Error() string { return r.message }
 
-// A converter makes a body of POST /contacts from the cells of a row.
+// A converter makes the body of a row from its cells.
 type converter struct {
 	fields       []field
 	attributes   map[string]*desk.Attribute
@@ -42,7 +42,7 @@ type converter struct {
 	undated      bool // a date was written like 31.12.2026, and dates does not say how to read it
 }
 
-// body returns the JSON of a row.
+// body returns the JSON of a contact.
 func (c *converter) body(cells []string) ([]byte, error) {
 	var members, attributes, handles []string
 	var names [2]string
@@ -124,6 +124,29 @@ func (c *converter) body(cells []string) ([]byte, error) {
 		members = append(members, `"identities":[`+strings.Join(handles, ",")+`]`)
 	}
 	return []byte("{" + strings.Join(members, ",") + "}"), nil
+}
+
+// person returns the JSON of a broadcast's row.
+func (c *converter) person(cells []string) (_ []byte, err error) {
+	to, contact, values := "", "", []string{}
+	for i, f := range c.fields {
+		cell := strings.TrimSpace(unguard(cells[i]))
+		switch {
+		case f.name == skipped:
+		case f.name == variable && cell != "":
+			values = append(values, quote(f.key)+":"+quote(cell))
+		case f.name == "name" && cell != "":
+			contact = `,"contact":{"name":` + quote(cell) + `}`
+		case f.name == desk.KindPhone:
+			if cell, err = phoneCell(cell); err != nil {
+				return nil, err
+			}
+			to = quote(f.name) + ":" + quote(cell)
+		case slices.Contains(who, f.name):
+			to = quote(f.name) + ":" + quote(cell)
+		}
+	}
+	return []byte(`{"to":{` + to + `},"variables":{` + strings.Join(values, ",") + `}` + contact + `}`), nil
 }
 
 func quote(s string) string { return string(desk.AppendJSONString(nil, s)) }

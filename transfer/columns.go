@@ -9,10 +9,11 @@ import (
 	"parley/desk"
 )
 
-// A field is what a column holds: a member of a contact's body, a part of it, or nothing.
+// A field is what a column holds: a member of a contact's body, a part of it, or nothing; or what
+// a row of a broadcast has.
 type field struct {
 	name string // external_id, name, first_name, identity, attributes, …; skipped for none
-	key  string // of an attribute; the kind of an identity
+	key  string // of an attribute; the kind of an identity; the address of a variable
 }
 
 const (
@@ -24,7 +25,19 @@ const (
 	attribute  = "attributes" // attributes.KEY
 	since      = "since"      // of an opt-out
 	optedOut   = "opted_out"
+	contactID  = "contact_id" // of a broadcast's row
+	variable   = "variables"  // variables.ADDRESS
 )
+
+// A Variable is a variable of a template, which a column of people of a broadcast can fill.
+type Variable struct{ Address, Label string }
+
+// Field is what Options.Fields has for a column that fills the variable.
+func (v Variable) Field() string { return field{variable, v.Address}.String() }
+
+// who are the fields that say who the person of a broadcast's row is: the first of them that a
+// file has is the guess.
+var who = []string{desk.KindPhone, contactID, desk.KindExternalID, desk.KindEmail}
 
 // NewAttribute in Options.Fields makes an attribute of a column.
 const NewAttribute = "+"
@@ -38,8 +51,11 @@ func (f field) String() string {
 
 // fieldsOf are the fields that a file of this kind may have.
 func fieldsOf(kind desk.ImportKind) []string {
-	if kind == desk.ImportOptOuts {
+	switch kind {
+	case desk.ImportOptOuts:
 		return []string{desk.KindPhone, since, optedOut}
+	case desk.ImportPeople:
+		return append(slices.Clone(who), "name")
 	}
 	return []string{desk.KindExternalID, "name", firstName, lastName, desk.KindEmail, desk.KindPhone, "note", "owner", identities}
 }
@@ -68,8 +84,11 @@ func parseField(kind desk.ImportKind, name string) (field, bool) {
 		return field{name: name}, true
 	}
 	before, key, ok := strings.Cut(name, ".")
-	if !ok || key == "" || kind != desk.ImportContacts {
+	if !ok || key == "" {
 		return field{}, false
+	}
+	if kind != desk.ImportContacts {
+		return field{variable, key}, kind == desk.ImportPeople && before == variable
 	}
 	switch before {
 	case attribute:
@@ -89,6 +108,7 @@ func ignored(header string) bool {
 type mapper struct {
 	kind       desk.ImportKind
 	attributes map[string]*desk.Attribute
+	variables  []Variable
 	given      map[string]field // by --map
 	chosen     []string         // of each column: Options.Fields
 	unknown    []int            // columns that nobody knows
@@ -103,10 +123,15 @@ func (m *mapper) guess(header string) (field, bool) {
 	if ignored(header) {
 		return field{name: skipped}, true
 	}
+	folded := plain(header)
+	for _, v := range m.variables {
+		if folded != "" && (folded == plain(v.Address) || folded == plain(v.Label)) {
+			return field{variable, v.Address}, true
+		}
+	}
 	if f, ok := parseField(m.kind, header); ok && f.name != skipped {
 		return f, true
 	}
-	folded := plain(header)
 	for _, key := range slices.Sorted(maps.Keys(m.attributes)) { // an attribute that was made of this column
 		if a := m.attributes[key]; !a.Archived && a.Label == header && !slices.ContainsFunc(fieldsOf(m.kind), func(name string) bool { return plain(name) == folded }) && m.kind == desk.ImportContacts {
 			return field{attribute, key}, true
@@ -122,7 +147,7 @@ func (m *mapper) guess(header string) (field, bool) {
 	}
 	if m.kind != desk.ImportContacts {
 		name := synonyms[folded]
-		return field{name: name}, name == desk.KindPhone
+		return field{name: name}, slices.Contains(fieldsOf(m.kind), name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.attributes)) {
 		if a := m.attributes[key]; !a.Archived && (plain(key) == folded || plain(a.Label) == folded) {
@@ -152,7 +177,7 @@ func (m *mapper) columns(headers []string) ([]field, error) {
 	}
 	for i, header := range headers {
 		fields[i] = field{name: skipped}
-		if i < len(m.chosen) && m.chosen[i] == NewAttribute {
+		if i < len(m.chosen) && m.chosen[i] == NewAttribute && m.kind == desk.ImportContacts {
 			known = true
 			if key := attributeKey(header); m.madeBefore(key, header) {
 				fields[i] = field{attribute, key}
@@ -177,6 +202,21 @@ func (m *mapper) columns(headers []string) ([]field, error) {
 			return nil, twoOf([]int{other, i}, headers, f.String(), header)
 		}
 		taken[f] = i
+	}
+	if m.kind == desk.ImportPeople {
+		var persons []int
+		for i, f := range fields {
+			if slices.Contains(who, f.name) {
+				persons = append(persons, i)
+			}
+		}
+		switch len(persons) {
+		case 0:
+			return nil, &ColumnError{Message: "no column says who the person is, by phone, contact, own id or e-mail"}
+		case 1:
+		default:
+			return nil, &ColumnError{Columns: persons, Message: "these columns all say who the person is"}
+		}
 	}
 	for _, part := range []string{firstName, lastName} {
 		whole, isWhole := taken[field{name: "name"}]

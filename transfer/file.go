@@ -65,7 +65,7 @@ type File struct {
 // A Row is a row of a file.
 type Row struct {
 	Line  int    // in which it begins
-	Body  []byte // of POST /contacts; nil if Err is set
+	Body  []byte // of POST /contacts, or a row of POST /broadcasts/{id}/rows; nil if Err is set
 	Err   error  // why it has none
 	Cells []string
 	Raw   []byte // of JSON Lines
@@ -331,14 +331,25 @@ func (f *File) Columns(attributes map[string]*desk.Attribute) error {
 }
 
 // Guess returns the field of each column as its header says, and "" for a column that nobody
-// knows.
-func (f *File) Guess(attributes map[string]*desk.Attribute) []string {
-	m := &mapper{kind: f.Options.Kind, attributes: attributes}
+// knows. Of people of a broadcast, one column says who they are, and those that nobody knows are
+// left out if all variables have a column.
+func (f *File) Guess(attributes map[string]*desk.Attribute, variables ...Variable) []string {
+	m := &mapper{kind: f.Options.Kind, attributes: attributes, variables: variables}
 	list := make([]string, len(f.Headers))
 	for i, header := range f.Headers {
 		if to, ok := m.guess(header); ok {
 			list[i] = to.String()
 		} else if header == "" {
+			list[i] = skipped
+		}
+	}
+	if m.kind != desk.ImportPeople {
+		return list
+	}
+	filled := !slices.ContainsFunc(variables, func(v Variable) bool { return !slices.Contains(list, v.Field()) })
+	person := slices.IndexFunc(who, func(name string) bool { return slices.Contains(list, name) })
+	for i, name := range list {
+		if at := slices.Index(who, name); name == "" && filled && person >= 0 || at > person {
 			list[i] = skipped
 		}
 	}
@@ -478,7 +489,11 @@ func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 		}
 		rec.cells = rec.cells[:len(f.Headers)]
 		row.Cells = rec.cells
-		row.Body, row.Err = c.body(rec.cells)
+		if f.Options.Kind == desk.ImportPeople {
+			row.Body, row.Err = c.person(rec.cells)
+		} else {
+			row.Body, row.Err = c.body(rec.cells)
+		}
 		return do(row)
 	})
 }

@@ -415,3 +415,62 @@ func TestFirstRejected(t *testing.T) {
 		}
 	}
 }
+
+// TestPeople: one column says who the person of a broadcast's row is, others fill variables.
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	variables := []Variable{{"1", "Value 1"}, {"code", "Code"}, {"button.0", "End of the link"}}
+	of := func(text string, fields []string) (*File, []Row, error) {
+		f, err := Read(func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }, Options{Kind: desk.ImportPeople, Fields: fields})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []Row
+		if err = f.Columns(attributes); err == nil {
+			err = f.Each(0, func(r Row) error { rows = append(rows, r); return nil })
+		}
+		return f, rows, err
+	}
+	for _, c := range []struct{ headers, want string }{
+		{"Telefon,{{1}},CODE,End of the link,Plan", "phone,variables.1,variables.code,variables.button.0,-"},
+		{"email,Phone,contact_id,external_id,Value 1", "-,phone,-,-,variables.1"}, // one of them only
+		{"Mail,Ad Soyad,value1,code,Plan", "email,name,variables.1,variables.code,"},
+		{"contact_id,_line,,parley_id", "contact_id,-,-,-"},
+		{"Ad,Born,+", ",,"},
+	} {
+		f, _, _ := of(c.headers+"\n", nil)
+		if got := strings.Join(f.Guess(attributes, variables...), ","); got != c.want {
+			t.Errorf("%s is guessed as %s, want %s", c.headers, got, c.want)
+		}
+	}
+	_, rows, err := of("a,b,c,d,e\n 905321234567.0 ,'=A-17, x ,Ada \"A\" L.,\n9.05E+11,,,,\n,,,,y\n", []string{"phone", "variables.1", "variables.button.0", "name", "-"})
+	want := []string{
+		`{"to":{"phone":"905321234567"},"variables":{"1":"=A-17","button.0":"x"},"contact":{"name":"Ada \"A\" L."}}`, "",
+		`{"to":{"phone":""},"variables":{}}`,
+	}
+	if err != nil || len(rows) != len(want) {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, r := range rows {
+		if string(r.Body) != want[i] || (r.Err != nil) != (want[i] == "") {
+			t.Errorf("%s, %v, want %s", r.Body, r.Err, want[i])
+		}
+	}
+	for _, c := range []struct {
+		fields  []string
+		columns []int
+		message string
+	}{
+		{[]string{"phone", "email", "-", "-", "-"}, []int{0, 1}, "these columns all say who the person is"},
+		{[]string{"phone", "phone", "-", "-", "-"}, []int{0, 1}, "both the field phone"},
+		{[]string{"name", "variables.1", "-", "-", "-"}, nil, "no column says who the person is"},
+		{[]string{"-", "-", "-", "-", "-"}, nil, "no column says who the person is"},
+		{[]string{"phone", "variables.1", "variables.1", "-", "-"}, []int{1, 2}, "both the field variables.1"},
+		{[]string{"phone", NewAttribute, "attributes.born", "note", "identity.crm"}, []int{1, 2, 3, 4}, "nobody knows the columns"},
+	} {
+		_, _, err := of("a,b,c,d,e\n", c.fields)
+		if e, ok := errors.AsType[*ColumnError](err); !ok || !slices.Equal(e.Columns, c.columns) || !strings.Contains(e.Message, c.message) {
+			t.Errorf("%q: %v", c.fields, err)
+		}
+	}
+}

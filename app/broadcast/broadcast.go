@@ -85,6 +85,7 @@ type Deps struct {
 	Now      func() desk.Time
 	Uptime   func() time.Duration // a monotonic clock
 	NewID    func() desk.ID
+	Deleted  func(tx store.Tx, broadcast desk.ID) error // in the transaction that deletes a broadcast
 	Log      *slog.Logger
 	Lease    time.Duration // with which a process drives a workspace; 0: desk.BroadcastLease
 }

@@ -218,6 +218,9 @@ func (a *Service) Delete(ctx context.Context, p desk.Principal, id desk.ID) erro
 		if err := tx.PutBroadcast(b); err != nil {
 			return err
 		}
+		if err := a.Deleted(tx, id); err != nil {
+			return err
+		}
 		return tx.Append(desk.Event{Type: desk.BroadcastDeletedEvent, Subject: id, Actor: p.Actor, At: b.UpdatedAt})
 	})
 }

@@ -3,6 +3,8 @@ package broadcast
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"parley/app/cursors"
@@ -26,57 +28,70 @@ func (a *Service) Add(ctx context.Context, p desk.Principal, id desk.ID, rows []
 		}
 	}
 	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		for _, needs := range []desk.Permission{desk.BroadcastsWrite, desk.ContactsRead} {
-			if err := p.Still(tx.Settings(), needs, a.Now()); err != nil {
-				return err
-			}
-		}
-		use, err := tx.BroadcastUse()
-		if err != nil {
-			return err
-		}
-		b, err := existing(tx, id, desk.BroadcastDraft)
-		if err == nil {
-			err = b.TakesRows()
-		}
-		if err != nil {
-			return err
-		}
-		results = make([]AddedRow, len(rows))
-		before := b.Rows
-		if err := a.add(tx, b, rows, results); err != nil {
-			return err
-		}
-		added := b.Rows - before
-		if b.Rows > desk.MaxBroadcastRows {
-			return desk.Invalidf("a broadcast has at most %d rows", desk.MaxBroadcastRows)
-		}
-		if use.Rows+added > desk.MaxAllBroadcastRows {
-			return desk.Invalidf("the broadcasts of a workspace have at most %d rows together: delete old ones", desk.MaxAllBroadcastRows)
-		}
-		if added == 0 {
-			return nil
-		}
-		return tx.PutBroadcast(b)
+		results, err = a.AddIn(tx, p, id, rows, nil)
+		return err
 	})
 	return results, err
+}
+
+// AddIn is Add in a transaction of the caller's. If tried is not nil, it stores nothing: then tried
+// is how many other rows were found to be new before these.
+func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.RowInput, tried *int64) ([]AddedRow, error) {
+	for _, needs := range []desk.Permission{desk.BroadcastsWrite, desk.ContactsRead} {
+		if err := p.Still(tx.Settings(), needs, a.Now()); err != nil {
+			return nil, err
+		}
+	}
+	use, err := tx.BroadcastUse()
+	if err != nil {
+		return nil, err
+	}
+	b, err := existing(tx, id, desk.BroadcastDraft)
+	if err == nil {
+		err = b.TakesRows()
+	}
+	if err != nil {
+		return nil, err
+	}
+	results, before, put := make([]AddedRow, len(rows)), b.Rows, tx.PutRows
+	if tried != nil {
+		b.Rows += *tried
+		put = func(desk.ID, []store.RowChange) error { return nil }
+	}
+	if err := a.add(tx, b, rows, results, put); err != nil {
+		return nil, err
+	}
+	added := b.Rows - before
+	if b.Rows > desk.MaxBroadcastRows {
+		return nil, desk.Invalidf("a broadcast has at most %d rows", desk.MaxBroadcastRows)
+	}
+	if use.Rows+added > desk.MaxAllBroadcastRows {
+		return nil, desk.Invalidf("the broadcasts of a workspace have at most %d rows together: delete old ones", desk.MaxAllBroadcastRows)
+	}
+	if added == 0 || tried != nil {
+		return results, nil
+	}
+	return results, tx.PutBroadcast(b)
 }
 
 // addStep is how many rows' contacts are looked up at a time: they may be large.
 const addStep = 200
 
-// add stores rows, and notes the results.
-func (a *Service) add(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow) error {
+// A putRows stores rows of a broadcast.
+type putRows func(broadcast desk.ID, rows []store.RowChange) error
+
+// add stores rows by put, and notes the results.
+func (a *Service) add(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow, put putRows) error {
 	for from := 0; from < len(rows); from += addStep {
 		to := min(from+addStep, len(rows))
-		if err := a.addSome(tx, b, rows[from:to], results[from:to]); err != nil {
+		if err := a.addSome(tx, b, rows[from:to], results[from:to], put); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow) error {
+func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow, put putRows) error {
 	var named desk.Lookup
 	for i := range rows {
 		if r := &rows[i]; r.Err == nil && r.Contact != nil {
@@ -136,11 +151,7 @@ func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, 
 		results[i].ID = r.ID
 		known.add(r)
 	}
-	put := make([]store.RowChange, 0, len(changes))
-	for _, change := range changes {
-		put = append(put, change)
-	}
-	return tx.PutRows(b.ID, put)
+	return put(b.ID, slices.Collect(maps.Values(changes)))
 }
 
 // A known has the rows of people by contact and by number.

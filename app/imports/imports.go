@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/app/broadcast"
 	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
@@ -27,12 +28,14 @@ const lookEvery = 500 * time.Millisecond
 type Deps struct {
 	Store  store.Store
 	Feed   *feed.Service
+	People *broadcast.Service
 	Now    func() desk.Time
 	NewID  func() desk.ID
 	Log    *slog.Logger
 	OptOut func(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) // stores a choice
 
-	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error) // reads a body of POST /contacts
+	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error)      // reads a body of POST /contacts
+	ReadRow      func(body []byte, s *desk.Settings) (desk.RowInput, error) // reads a row of POST /broadcasts/{id}/rows
 	PutAttribute func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error
 
 	Open    func(ctx context.Context, p desk.Principal, media desk.ID) (io.ReadCloser, error) // opens the file of an upload
@@ -72,6 +75,7 @@ type Import struct {
 type Row struct {
 	Op     *desk.Op
 	OptOut *desk.OptOutRow
+	Person desk.RowInput // of a broadcast
 	Err    error
 }
 
@@ -169,7 +173,7 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 	var next desk.ImportRun
 	tried := i.Run.ImportCounts
 	var refused []error
-	if i.dry {
+	if i.dry && !i.people() {
 		var err error
 		if refused, err = a.Try(ctx, i.p, rows, &tried); err != nil {
 			return err
@@ -187,14 +191,18 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 			return err
 		}
 		next = i.Run
-		errs := refused
-		if i.dry {
+		switch {
+		case i.people():
+			refused, err = i.storePeople(tx, rows, &next.ImportCounts)
+		case i.dry:
 			next.ImportCounts = tried
-		} else if errs, err = i.storeAll(tx, rows, &next.ImportCounts); err != nil {
+		default:
+			refused, err = i.storeAll(tx, rows, &next.ImportCounts)
+		}
+		if err != nil {
 			return err
 		}
-		refused = errs
-		if next.ErrorBytes, err = errorBytes(tx, errs); err != nil {
+		if next.ErrorBytes, err = errorBytes(tx, refused); err != nil {
 			return err
 		}
 		if last {
@@ -230,6 +238,58 @@ func (i *Import) storeAll(tx store.Tx, rows []Row, n *desk.ImportCounts) (errs [
 		to := min(from+together, len(rows))
 		if err := i.storeSome(tx, rows[from:to], errs[from:to], n); err != nil {
 			return nil, err
+		}
+	}
+	n.Rows += int64(len(rows))
+	return errs, nil
+}
+
+// people tells whether the rows are people of a broadcast.
+func (i *Import) people() bool { return i.upload != nil && !i.upload.Broadcast.IsZero() }
+
+// A closed error says why a broadcast takes no more people.
+type closed struct{ why string }
+
+func (c closed) Error() string { return c.why }
+
+// Why an upload of people fails.
+const (
+	noDraft = "the broadcast is not a draft any more"
+	deleted = "the broadcast was deleted"
+)
+
+// storePeople adds a group to the broadcast of the upload. A check stores nothing.
+func (i *Import) storePeople(tx store.Tx, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
+	var tried *int64
+	if i.dry {
+		tried = &n.Created
+	}
+	people := make([]desk.RowInput, len(rows))
+	for at, r := range rows {
+		people[at] = r.Person
+		people[at].Err = r.Err
+	}
+	results, err := i.service.People.AddIn(tx, i.p, i.upload.Broadcast, people, tried)
+	switch {
+	case desk.IsType(err, desk.NotFound):
+		return nil, closed{deleted}
+	case desk.IsType(err, desk.BroadcastInState):
+		return nil, closed{noDraft}
+	case desk.IsType(err, desk.InvalidRequest):
+		return nil, closed{desk.AsError(err).Message}
+	case err != nil:
+		return nil, err
+	}
+	for _, r := range results {
+		switch errs = append(errs, r.Err); {
+		case r.Err != nil:
+			n.Rejected++
+		case r.Status == "added":
+			n.Created++
+		case r.Status == "replaced":
+			n.Updated++
+		default:
+			n.Unchanged++
 		}
 	}
 	n.Rows += int64(len(rows))

@@ -134,9 +134,12 @@ func (a *Service) read(file *transfer.File, rows []transfer.Row, s *desk.Setting
 		if list[n].Err = row.Err; row.Err != nil {
 			continue
 		}
-		if file.Options.Kind == desk.ImportOptOuts {
+		switch file.Options.Kind {
+		case desk.ImportOptOuts:
 			list[n].OptOut, list[n].Err = readOptOut(row.Body, s.Country)
-		} else {
+		case desk.ImportPeople:
+			list[n].Person, list[n].Err = a.ReadRow(row.Body, s)
+		default:
 			list[n].Op, list[n].Err = a.ReadContact(row.Body, s)
 		}
 	}
@@ -226,7 +229,7 @@ func reject(tx store.Tx, file *transfer.File, before int64, rows []transfer.Row,
 
 // rejection says why a row was rejected, with what the error names.
 func rejection(e *desk.Error) string {
-	text := e.Worded(strings.TrimPrefix(e.At, "/"), advice)
+	text := e.Worded(strings.TrimPrefix(strings.TrimPrefix(e.At, "/"), "to/"), advice)
 	var named []string
 	switch list := e.Details.(type) {
 	case []desk.AttributeProblem:

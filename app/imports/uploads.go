@@ -50,18 +50,24 @@ func (a *Service) Upload(ctx context.Context, p desk.Principal, id desk.ID) (*de
 	return u, o, err
 }
 
-// Room returns an error if no more files can be uploaded now.
-func (a *Service) Room(ctx context.Context, p desk.Principal) error {
+// Room returns an error if no more files can be uploaded now: of people of a broadcast (the zero
+// id: of contacts).
+func (a *Service) Room(ctx context.Context, p desk.Principal, broadcast desk.ID) error {
 	return a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		_, err := a.slot(tx, p)
+		_, err := a.slot(tx, p, broadcast)
 		return err
 	})
 }
 
 // slot returns a slot for a new upload.
-func (a *Service) slot(tx store.Tx, p desk.Principal) (int, error) {
+func (a *Service) slot(tx store.Tx, p desk.Principal, broadcast desk.ID) (int, error) {
 	if err := p.Still(tx.Settings(), desk.Administer, a.Now()); err != nil {
 		return 0, err
+	}
+	if !broadcast.IsZero() {
+		if _, err := a.People.AddIn(tx, p, broadcast, nil, nil); err != nil { // it takes no people
+			return 0, err
+		}
 	}
 	taken, err := tx.UploadSlots()
 	if err != nil {
@@ -77,11 +83,11 @@ func (a *Service) slot(tx store.Tx, p desk.Principal) (int, error) {
 	return free, nil
 }
 
-// Add adds an upload of a file that is stored.
-func (a *Service) Add(ctx context.Context, p desk.Principal, m *desk.Media, o transfer.Options) (*desk.Upload, error) {
-	u := &desk.Upload{ID: a.NewID(), MediaID: m.ID, MemberID: p.Actor.ID, Name: m.Name, Size: m.Size, Options: written(o), State: desk.UploadOpen, CreatedAt: m.CreatedAt}
+// Add adds an upload of a file that is stored, of people of a broadcast (the zero id: of contacts).
+func (a *Service) Add(ctx context.Context, p desk.Principal, m *desk.Media, broadcast desk.ID, o transfer.Options) (*desk.Upload, error) {
+	u := &desk.Upload{ID: a.NewID(), MediaID: m.ID, MemberID: p.Actor.ID, Broadcast: broadcast, Name: m.Name, Size: m.Size, Options: written(o), State: desk.UploadOpen, CreatedAt: m.CreatedAt}
 	err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		slot, err := a.slot(tx, p)
+		slot, err := a.slot(tx, p, broadcast)
 		if err != nil {
 			return err
 		}
@@ -195,6 +201,20 @@ func (a *Service) end(tx store.Tx, u *desk.Upload, state desk.UploadState, probl
 		}
 	}
 	return dropFile(tx, u)
+}
+
+// Deleted ends the uploads of a broadcast that is deleted.
+func (a *Service) Deleted(tx store.Tx, broadcast desk.ID) error {
+	list, err := tx.UploadsOf(broadcast)
+	for _, u := range list {
+		if err == nil {
+			err = a.end(tx, u, desk.UploadFailed, deleted)
+		}
+		if err == nil {
+			err = tx.PutUpload(u)
+		}
+	}
+	return err
 }
 
 // dropFile deletes the file of an upload, unless a message has it by now.

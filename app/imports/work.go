@@ -62,7 +62,10 @@ func (i *Import) work(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errMoved) {
 		return errMoved
 	}
+	stop, ends := errors.AsType[closed](err)
 	switch text, at, problem := Problem(err); {
+	case ends:
+		return i.fail(ctx, stop.why)
 	case err == nil || desk.IsType(err, desk.Unavailable) || ctx.Err() != nil:
 		return err
 	case problem:

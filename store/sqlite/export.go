@@ -72,7 +72,7 @@ func Tables() []Table {
 		table("broadcast_counts", "workspace_id broadcast_id share status reason code", "title n"),
 		table("broadcast_places", "workspace_id", "seq tag"),
 		table("imports", "workspace_id id", "key started_at ended_at read created updated unchanged rejected error_bytes"),
-		table("import_uploads", "workspace_id id", "slot media_id member_id name size total options state problem problem_at created_at queued_at ended_at run_id"),
+		table("import_uploads", "workspace_id id", "slot media_id member_id name size total options state problem problem_at created_at queued_at ended_at run_id broadcast_id"),
 		table("import_rejects", "workspace_id run_id at", "body"),
 		table("erasures", "workspace_id id", "at"),
 		table("conflicts", "workspace_id id", "contacts_key contacts identities refusals first_at last_at actor_kind actor_id status resolution"),

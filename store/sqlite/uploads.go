@@ -6,24 +6,26 @@ import (
 
 	"parley/desk"
 	"parley/store"
+	"parley/store/internal/stored"
 )
 
 const (
-	uploadColumns = `u.id, u.slot, u.media_id, u.member_id, u.name, u.size, u.total, u.options, u.state, u.problem, u.problem_at, u.created_at, u.queued_at, u.ended_at, u.run_id`
+	uploadColumns = `u.id, u.slot, u.media_id, u.member_id, u.name, u.size, u.total, u.options, u.state, u.problem, u.problem_at, u.created_at, abs(u.queued_at), u.ended_at, u.run_id, u.broadcast_id`
 	withRun       = `SELECT ` + uploadColumns + `, i.id IS NOT NULL, i.id, i.key, i.started_at, i.ended_at, i.read, i.created, i.updated, i.unchanged, i.rejected, i.error_bytes FROM import_uploads u LEFT JOIN imports i ON i.workspace_id = u.workspace_id AND i.id = u.run_id WHERE u.workspace_id = ?`
 
 	uploadsQuery    = withRun + ` ORDER BY u.id DESC LIMIT +?`
 	uploadQuery     = withRun + ` AND u.id = ?`
-	nextUploadQuery = withRun + ` AND u.queued_at > 0 ORDER BY u.queued_at, u.id LIMIT 1`
-	uploadsDueQuery = `SELECT u.workspace_id, max(CASE WHEN l.until > ?1 + ?2 THEN 0 ELSE max(coalesce(l.until, 0) - ?1, 0) END) FROM import_uploads u INDEXED BY import_uploads_queued
-		LEFT JOIN leases l ON l.workspace_id = u.workspace_id AND l.task = '` + store.ImportTask + `' WHERE u.queued_at > 0 GROUP BY u.workspace_id`
+	nextUploadQuery = withRun + ` AND u.slot > 0 AND u.queued_at <> 0 ORDER BY abs(u.queued_at), u.id LIMIT 1`
+	uploadsDueQuery = `SELECT u.workspace_id, max(CASE WHEN l.until > ?1 + ?2 THEN 0 ELSE max(coalesce(l.until, 0) - ?1, 0) END) FROM import_uploads u INDEXED BY import_uploads_slot
+		LEFT JOIN leases l ON l.workspace_id = u.workspace_id AND l.task = '` + store.ImportTask + `' WHERE u.slot > 0 AND u.queued_at <> 0 GROUP BY u.workspace_id`
 
-	uploadInTxQuery  = `SELECT ` + uploadColumns + ` FROM import_uploads u WHERE u.workspace_id = ? AND u.id = ?`
-	uploadSlotsQuery = `SELECT slot FROM import_uploads INDEXED BY import_uploads_slot WHERE workspace_id = ? AND slot > 0`
+	uploadInTxQuery    = `SELECT ` + uploadColumns + ` FROM import_uploads u WHERE u.workspace_id = ? AND u.id = ?`
+	peopleUploadsQuery = `SELECT ` + uploadColumns + ` FROM import_uploads u WHERE u.workspace_id = ? AND u.slot > 0 AND u.broadcast_id = ?`
+	uploadSlotsQuery   = `SELECT slot FROM import_uploads INDEXED BY import_uploads_slot WHERE workspace_id = ? AND slot > 0`
 	// A workspace has few uploads: they go after a week.
 	oldUploadsOfQuery = `SELECT ` + uploadColumns + ` FROM import_uploads u WHERE u.workspace_id = ? AND (u.ended_at = 0 AND u.created_at < ? OR u.ended_at > 0 AND u.ended_at < ?) ORDER BY u.id LIMIT +?`
-	putUploadQuery    = `INSERT INTO import_uploads (workspace_id, id, slot, media_id, member_id, name, size, total, options, state, problem, problem_at, created_at, queued_at, ended_at, run_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET slot = excluded.slot, member_id = excluded.member_id, total = excluded.total,
+	putUploadQuery    = `INSERT INTO import_uploads (workspace_id, id, slot, media_id, member_id, name, size, total, options, state, problem, problem_at, created_at, queued_at, ended_at, run_id, broadcast_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace_id, id) DO UPDATE SET slot = excluded.slot, member_id = excluded.member_id, total = excluded.total,
 		options = excluded.options, state = excluded.state, problem = excluded.problem, problem_at = excluded.problem_at, queued_at = excluded.queued_at, ended_at = excluded.ended_at, run_id = excluded.run_id`
 	dropUploadQuery = `DELETE FROM import_uploads WHERE workspace_id = ? AND id = ?`
 
@@ -37,6 +39,7 @@ func readUpload(s *stmt) *desk.Upload {
 	return &desk.Upload{
 		ID: s.readID(), Slot: int(s.readInt()), MediaID: s.readID(), MemberID: s.readID(), Name: s.readText(), Size: s.readInt(), Rows: s.readInt(), Options: s.readText(),
 		State: desk.UploadState(s.readText()), Problem: s.readText(), ProblemAt: s.readText(), CreatedAt: s.readTime(), QueuedAt: s.readTime(), EndedAt: s.readTime(), RunID: s.readID(),
+		Broadcast: s.readID(),
 	}
 }
 
@@ -93,9 +96,13 @@ func (t *tx) Upload(id desk.ID) (*desk.Upload, error) {
 	return one("upload", t.c.stmt(uploadInTxQuery).id(t.ws).id(id), readUpload)
 }
 
+func (t *tx) UploadsOf(broadcast desk.ID) ([]*desk.Upload, error) {
+	return all("uploads of a broadcast", t.c.stmt(peopleUploadsQuery).id(t.ws).id(broadcast), readUpload)
+}
+
 func (t *tx) PutUpload(u *desk.Upload) error {
 	return failed("store upload", t.c.stmt(putUploadQuery).id(t.ws).id(u.ID).int(int64(u.Slot)).id(u.MediaID).id(u.MemberID).text(u.Name).int(u.Size).int(u.Rows).text(u.Options).
-		text(string(u.State)).text(u.Problem).text(u.ProblemAt).time(u.CreatedAt).time(u.QueuedAt).time(u.EndedAt).id(u.RunID).run())
+		text(string(u.State)).text(u.Problem).text(u.ProblemAt).time(u.CreatedAt).int(stored.QueuedAt(u)).time(u.EndedAt).id(u.RunID).idOrNull(u.Broadcast).run())
 }
 
 func (t *tx) UploadSlots() ([]int, error) {

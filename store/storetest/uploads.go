@@ -23,8 +23,19 @@ func uploads(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	u, later := anUpload(1), anUpload(2)
+	later.Broadcast, later.QueuedAt = newID(), now()
 	putUpload(t, s, ws, u)
 	putUpload(t, s, ws, later)
+	commit(t, s, ws, func(tx store.Tx) error {
+		of, err := tx.UploadsOf(later.Broadcast)
+		equal(t, "of a broadcast", of, []*desk.Upload{later})
+		return err
+	})
+	commit(t, s, other, func(tx store.Tx) error {
+		of, err := tx.UploadsOf(later.Broadcast)
+		equal(t, "those of another workspace's broadcast", len(of), 0)
+		return err
+	})
 	u.Slot, u.MemberID, u.Rows, u.Options, u.State = 3, newID(), 5, `{"a":1}`, desk.UploadImporting
 	u.Problem, u.ProblemAt, u.QueuedAt, u.EndedAt, u.RunID = "line 3", "encoding", now(), now(), idAt(now())
 	putUpload(t, s, ws, u)
@@ -67,6 +78,13 @@ func uploads(t *testing.T, s store.Store) {
 	if must(t, err); found != nil || rows != nil {
 		t.Error("another workspace sees them")
 	}
+	later.End(desk.UploadDone, "", now())
+	putUpload(t, s, ws, later)
+	commit(t, s, ws, func(tx store.Tx) error {
+		of, err := tx.UploadsOf(later.Broadcast)
+		equal(t, "those of a broadcast, after the end", len(of), 0)
+		return err
+	})
 	must(t, s.ForgetImports(t.Context(), ws, now()+1))
 	if found, err := s.Upload(t.Context(), ws, u.ID); err != nil || found.Run.ID.IsZero() {
 		t.Error("the run of an upload was forgotten", err)
@@ -130,7 +148,7 @@ func uploadsDue(t *testing.T, s store.Store) {
 	ws, _ := newWorkspace(t, s)
 	other, _ := newWorkspace(t, s)
 	first, second, rests := anUpload(1), anUpload(2), anUpload(3)
-	first.QueuedAt, second.QueuedAt = 20, 10
+	first.QueuedAt, second.QueuedAt, second.Broadcast = 20, 10, newID()
 	for _, u := range []*desk.Upload{first, second, rests} {
 		putUpload(t, s, ws, u)
 	}

@@ -110,3 +110,12 @@ func (s *Settings) Keep(settings *desk.Settings) {
 	}
 	s.byID[settings.ID] = settings
 }
+
+// QueuedAt is how the QueuedAt of an upload is stored: negative if it has people of a broadcast,
+// because a server of an older release would take it for contacts.
+func QueuedAt(u *desk.Upload) int64 {
+	if u.Broadcast.IsZero() {
+		return int64(u.QueuedAt)
+	}
+	return -int64(u.QueuedAt)
+}
