@@ -139,23 +139,29 @@ func (c *client) castList(t testing.TB, id string) (list []castRow) {
 	}
 }
 
-// castCounted compares the counts of a broadcast with its rows, and returns the rows.
+// castCounted waits until the counts of a broadcast are those of its rows, and returns the
+// rows. Both follow the statuses that still come.
 func (c *client) castCounted(t testing.TB, id string) []castRow {
 	t.Helper()
-	rows, want := c.castList(t, id), map[string]int{}
-	for _, r := range rows {
-		want[r.Status]++
-	}
-	now := c.castNow(t, id)
-	for _, status := range []string{"pending", "sending", "sent", "delivered", "read", "failed", "refused", "in_doubt", "skipped", "cancelled"} {
-		if got := now.count(status); got != want[status] {
-			t.Errorf("%d rows are counted as %s, and %d are", got, status, want[status])
+	for stop := time.Now().Add(patience); ; {
+		rows, want := c.castList(t, id), map[string]int{}
+		for _, r := range rows {
+			want["rows"]++
+			want[r.Status]++
+		}
+		now, wrong := c.castNow(t, id), ""
+		for _, name := range []string{"rows", "pending", "sending", "sent", "delivered", "read", "failed", "refused", "in_doubt", "skipped", "cancelled"} {
+			if got := now.count(name); got != want[name] {
+				wrong += fmt.Sprintf("; %d are counted as %s, and %d are", got, name, want[name])
+			}
+		}
+		if wrong == "" {
+			return rows
+		}
+		if time.Now().After(stop) {
+			t.Fatalf("the counts of %d rows%s", len(rows), wrong)
 		}
 	}
-	if got := now.count("rows"); got != len(rows) {
-		t.Errorf("%d rows are counted, and there are %d", got, len(rows))
-	}
-	return rows
 }
 
 // castNumbers are n numbers; which tells them apart from those of other broadcasts.
