@@ -161,7 +161,7 @@ func (b *Book) upsert(op *Op, actor Actor, now Time, newID func() ID) (Outcome, 
 		if err := b.takeover(current, w); err != nil {
 			return Outcome{}, err
 		}
-		return b.write(StatusUpdated, current, w, owner, attributes, actor, now)
+		return b.write(StatusUpdated, current, b.fixed(current, w), owner, attributes, actor, now)
 	}
 	c, _ := Contact{}.apply(w, owner, attributes)
 	c.ID, c.CreatedAt, c.UpdatedAt = newID(), now, now
@@ -185,6 +185,19 @@ func (b *Book) takeover(current *Contact, w *ContactWrite) error {
 		}
 	}
 	return clash.seen(Errorf(IdentityConflict, "a contact with another external_id holds these identities, and external ids are fixed in this workspace"))
+}
+
+// fixed returns the write of a workspace with fixed external ids: if the contact holds the sent
+// external id as a further handle, because another contact was merged into it, the field stays
+// (contract-data §6).
+func (b *Book) fixed(current *Contact, w *ContactWrite) *ContactWrite {
+	sent, own := Identity{Kind: KindExternalID, Value: w.ExternalID.Value}, Identity{Kind: KindExternalID, Value: current.ExternalID}
+	if !b.settings.FixedExternalIDs || !w.ExternalID.Has() || current.ExternalID == "" || b.Free(sent) || own.Same(sent) {
+		return w
+	}
+	kept := *w
+	kept.ExternalID = Field[string]{}
+	return &kept
 }
 
 func (b *Book) patch(op *Op, actor Actor, now Time) (Outcome, error) {

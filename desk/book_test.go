@@ -867,6 +867,10 @@ func TestUpsert_fixed_external_ids(t *testing.T) {
 	if err := try(patch(id(1), external("crm-3"))); err != nil {
 		t.Errorf("a patch: %v", err)
 	}
+	b.Load(&desk.Contact{ID: id(3), ExternalID: "crm-5", Further: handles("external_id", "crm-6")})
+	if err := try(upsert(external("crm-6"), name("Bo"))); err != nil || b.Contact(id(3)).ExternalID != "crm-5" || b.Contact(id(3)).Name != "Bo" || len(b.Contact(id(3)).Further) != 1 {
+		t.Errorf("the external id of a contact that was merged into it: %+v, %v", b.Contact(id(3)), err)
+	}
 }
 
 // TestBook_new: a write that must create is refused if a contact holds one of its identities.
