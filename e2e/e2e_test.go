@@ -77,6 +77,7 @@
 //	doctor_test.go       installations that are broken in one way after the other
 //	tls_test.go          a certificate that is replaced under load; metrics at an address of their own
 //	import_test.go       parley import: files with mistakes, commands that are killed
+//	upload_test.go       imports of the console on servers that are killed or stopped; huge and wrong files
 //	export_test.go       parley export: what is imported again is the same
 //	speed_test.go        the speed of sends and templates
 //	audience_test.go     tabs of the console that show what customers write
