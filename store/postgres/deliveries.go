@@ -392,8 +392,8 @@ func (t *tx) CallHolder(task string) error {
 }
 
 func (t *tx) DeliveriesOf(webhook desk.ID, ids []desk.ID) ([]*desk.WebhookDelivery, error) {
-	return all(t.pipe, "deliveries", readDelivery, `SELECT `+deliveryColumns+` FROM deliveries
-		WHERE workspace_id = $1 AND webhook_id = $2 AND id = ANY ($3::uuid[]) ORDER BY id`+forUpdate, uuid(t.ws), uuid(webhook), uuids(ids))
+	return all(t.pipe, "deliveries", readDelivery, `SELECT `+deliveryColumns+` FROM (SELECT DISTINCT unnest($3::uuid[]) ORDER BY 1) u (i) CROSS JOIN LATERAL
+		(SELECT * FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 AND id = u.i`+forUpdate+`) d`, uuid(t.ws), uuid(webhook), uuids(ids))
 }
 
 const (

@@ -11,8 +11,9 @@ import (
 )
 
 const rowsOfContactQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND (broadcast_id, id) > ($4, $5) AND contact_id = $2
-	UNION ALL SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND (broadcast_id, id) > ($4, $5) AND contact_id IS NULL
-		AND number <> '' AND number = ANY ($3::text[]) ORDER BY broadcast_id, id LIMIT $6`
+	UNION ALL SELECT ` + rowColumns + ` FROM (SELECT DISTINCT unnest($3::text[])) u (n) CROSS JOIN LATERAL
+		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND (broadcast_id, id) > ($4, $5) AND contact_id IS NULL AND number <> '' AND number = u.n OFFSET 0) r
+	ORDER BY broadcast_id, id LIMIT $6`
 
 const (
 	contactsAfterLimit      = `SELECT *, octet_length(note) + octet_length(attributes) + octet_length(further) AS bytes FROM contacts WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3`

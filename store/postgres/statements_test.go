@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,6 +144,106 @@ func TestStatements(t *testing.T) {
 			t.Errorf("no statement begins with %q", begin)
 		}
 	}
+	if !pgtest.Citus() {
+		judgePlans(t, r)
+	}
+}
+
+// comparedLists are the statements that may compare rows with a list, by their beginning, each
+// with the reason. A deletion, a merge and a sweep do so until the tables have statistics; then its
+// plans are made anew.
+var comparedLists = map[string]string{
+	"DELETE FROM broadcast_numbers":       "a step of dropping all numbers of a broadcast",
+	"DELETE FROM broadcast_rows":          "a step of dropping all rows of a broadcast",
+	"DELETE FROM conflict":                "a workspace has few conflicts",
+	"DELETE FROM conversations":           "the deletion of a contact",
+	"DELETE FROM delivery_responses":      "the deletion of a contact that others became part of",
+	"DELETE FROM history":                 "the deletion of a contact that others became part of",
+	"DELETE FROM merges":                  "the deletion of a contact",
+	"DELETE FROM messages":                "the deletion of a contact",
+	"DELETE FROM notes":                   "the deletion of a contact",
+	"INSERT INTO erasures":                "the deletion of a contact",
+	"SELECT 1 FROM media":                 "the deletion of a contact",
+	"SELECT 1 FROM merges":                "the deletion of a contact",
+	"SELECT count(*) FROM (SELECT 1 FROM": "metrics",
+	"SELECT id FROM attempts WHERE":       "a merge",
+	"SELECT id FROM conversations":        "the deletion of a contact",
+	"SELECT sha256, chunks, size FROM":    "a step of a sweep",
+	"UPDATE attempts SET contact_id":      "a merge",
+	"UPDATE auto_replies SET contact_id":  "a merge",
+	"UPDATE broadcast_rows SET message_":  "a step of a sweep",
+	"UPDATE conversations SET contact_id": "a merge",
+	"UPDATE media SET contact_id":         "a merge",
+	"UPDATE media m SET used":             "a step of a sweep",
+	"UPDATE media_jobs":                   "a workspace has few files to fetch",
+	"UPDATE merges SET survivor_id":       "the merges of one contact",
+	"WITH gone AS (DELETE FROM media":     "the deletion of a contact",
+}
+
+// fewRows are filters of rows of which there are few.
+var fewRows = map[string]string{
+	"kind = ANY":            "the events of a page",
+	"(d.contact_id = ANY (": "the sends under way",
+}
+
+// judgePlans fails for a statement that compares more rows with a list than those that the list
+// names.
+func judgePlans(t *testing.T, r *recorder) {
+	t.Helper()
+	s := openAt(t, pgtest.Database(t))
+	_, err := s.pool.Exec(t.Context(), `CREATE FUNCTION get_shard_id_for_distribution_column(regclass, uuid) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'`)
+	check(t, err)
+	for _, sql := range slices.Sorted(maps.Keys(r.test)) {
+		for _, filter := range listFilters(t, s, sql) {
+			of := func(list map[string]string, is func(string) bool) bool {
+				return slices.ContainsFunc(slices.Collect(maps.Keys(list)), is)
+			}
+			if !of(comparedLists, func(begin string) bool { return strings.HasPrefix(sql, begin) }) && !of(fewRows, func(part string) bool { return strings.Contains(filter, part) }) {
+				t.Errorf("%s: while the tables are empty, the plan compares rows with a list: look the list up key by key, by LATERAL\n%s\n%s", r.test[sql], filter, sql)
+			}
+		}
+	}
+}
+
+var (
+	withPlan    = regexp.MustCompile(`^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
+	parameterOf = regexp.MustCompile(`\$(\d+)`)
+	listFilter  = regexp.MustCompile(`Filter: .*= ANY \(.?\$\d+`)
+)
+
+// listFilters returns the filters by a list in the plan that a connection makes for a statement
+// while the tables are empty, and keeps.
+func listFilters(t *testing.T, s *Store, sql string) (filters []string) {
+	t.Helper()
+	if !withPlan.MatchString(sql) {
+		return nil
+	}
+	most := 0
+	for _, m := range parameterOf.FindAllStringSubmatch(sql, -1) {
+		n, err := strconv.Atoi(m[1])
+		check(t, err)
+		most = max(most, n)
+	}
+	c, err := s.pool.Acquire(t.Context())
+	check(t, err)
+	defer c.Release()
+	conn := c.Conn().PgConn()
+	_, err = conn.Exec(t.Context(), "PREPARE looked AS "+sql).ReadAll()
+	check(t, err)
+	explain := "EXPLAIN EXECUTE looked"
+	if most > 0 {
+		explain += "(NULL" + strings.Repeat(", NULL", most-1) + ")"
+	}
+	plan, err := conn.Exec(t.Context(), explain).ReadAll()
+	check(t, err)
+	for _, row := range plan[0].Rows {
+		if line := string(row[0]); listFilter.MatchString(line) {
+			filters = append(filters, strings.TrimSpace(line))
+		}
+	}
+	_, err = conn.Exec(t.Context(), "DEALLOCATE looked").ReadAll()
+	check(t, err)
+	return filters
 }
 
 // acrossWorkspaces are the statements that are not for one workspace, by their beginning,
