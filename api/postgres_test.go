@@ -68,6 +68,7 @@ var notOverPostgres = map[string]string{
 	"TestErrorAnswers":                   noStore,
 	"TestWorded":                         noStore,
 	"TestRetryAfter":                     noStore,
+	"TestReadRow":                        noStore,
 	"TestPages":                          noStore,
 	"TestUnknownRoutes":                  noStore,
 	"TestTwiceTheSameName":               beforeTheStore,
