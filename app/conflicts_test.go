@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	refusals     = flag.Int("conflict-refusals", 120, "how many writes TestConflicts_counted has refused, in a tenth as many sets of contacts. Long run: -run 'TestConflicts_|TestPostgres/TestConflicts_' -conflict-refusals 1000 -conflict-sets 100000 -timeout 60m")
+	refusals     = flag.Int("conflict-refusals", 120, "how many writes TestConflicts_counted has refused, in a tenth as many sets of contacts. Long run: -run 'TestConflicts_counted|TestConflicts_kept|TestPostgres/TestConflicts_counted|TestPostgres/TestConflicts_kept' -conflict-refusals 1000 -conflict-sets 100000 -timeout 60m")
 	conflictSets = flag.Int("conflict-sets", 60, "how many sets of contacts TestConflicts_kept has refused; from 11,000 on old ones go. See -conflict-refusals")
 )
 

@@ -343,7 +343,7 @@ func TestMerge_undone(t *testing.T) {
 
 var (
 	ringClients = flag.Int("ring-clients", 8, "how many clients merge contacts into each other at once in TestMerge_rings. Long run: -run 'TestMerge_rings|TestPostgres/TestMerge_rings' -ring-clients 64 -ring-rounds 200 -timeout 60m")
-	ringRounds  = flag.Int("ring-rounds", 1, "how often they do; see -ring-clients")
+	ringRounds  = flag.Int("ring-rounds", 1, "how often the clients of TestMerge_rings do so; see -ring-clients")
 )
 
 // TestMerge_rings: many clients merge contacts that stand in a ring into each other, and undo
