@@ -229,8 +229,11 @@ func watched(t *testing.T, cmd *exec.Cmd) (out []byte, peak int) {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	check(t, cmd.Start())
-	over := make(chan error, 1)
-	go func() { over <- cmd.Wait() }()
+	over := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it is refused: cmd.ProcessState has the code
+		close(over)
+	}()
 	for {
 		select {
 		case <-over:
