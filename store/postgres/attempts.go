@@ -42,7 +42,7 @@ const (
 	dispatchingQuery = `SELECT ` + attemptColumns + ` FROM attempts a
 	WHERE ` + unsettled + ` AND (a.phase, a.id) < ('dispatching', $2) AND a.phase >= 'dispatching' AND a.workspace_id = $1 ORDER BY a.phase DESC, a.id DESC LIMIT $3`
 	phasesQuery       = `SELECT id, phase FROM attempts WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
-	attemptsByIDQuery = `SELECT ` + attemptColumns + ` FROM (SELECT DISTINCT unnest($2::uuid[])) w (id) CROSS JOIN LATERAL (SELECT * FROM attempts WHERE workspace_id = $1 AND id = w.id OFFSET 0) a ORDER BY a.id DESC`
+	attemptsByIDQuery = `SELECT ` + attemptColumns + ofEach2 + `(SELECT * FROM attempts WHERE workspace_id = $1 AND id = u.i OFFSET 0) a ORDER BY a.id DESC`
 	// All attempts that are being sent are looked at (see migration 27). Attempts in doubt
 	// are looked up by their indexes (see wantedContacts). All are locked in the order of
 	// ids.

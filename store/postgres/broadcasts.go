@@ -39,7 +39,7 @@ const (
 	newestOfQuery    = `SELECT key FROM attempts WHERE workspace_id = $1 AND broadcast_id = $2 AND created_at >= $3 ORDER BY broadcast_id DESC, id DESC LIMIT $4`
 	claimTimes       = `SELECT created_at FROM attempts WHERE workspace_id = $1 AND broadcast_id = $2 AND created_at >= $3 ORDER BY broadcast_id DESC, id DESC LIMIT $4`
 	// Lists are looked up key by key (see wantedContacts).
-	rowsByIDQuery = `SELECT ` + rowColumns + ` FROM (SELECT DISTINCT unnest($3::uuid[])) u (i) CROSS JOIN LATERAL
+	rowsByIDQuery = `SELECT ` + rowColumns + ofEach3 + `
 		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id = u.i OFFSET 0) r`
 	lockRowsByIDQuery = `SELECT ` + rowColumns + ` FROM (SELECT DISTINCT unnest($3::uuid[]) ORDER BY 1) u (i) CROSS JOIN LATERAL
 		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id = u.i` + forUpdate + `) r`
@@ -49,7 +49,7 @@ const (
 			(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND number <> '' AND number = u.n AND broadcast_id = $2 OFFSET 0) r`
 	rowBeforeQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND contact_id = coalesce($2, (SELECT contact_id FROM conversations WHERE workspace_id = $1 AND id = $3))
 		AND channel_id = $4 AND sent_at > 0 AND sent_at < $5 ORDER BY sent_at DESC LIMIT 1`
-	ofMessagesQuery = `SELECT ` + rowColumns + ` FROM (SELECT DISTINCT unnest($2::uuid[])) u (i) CROSS JOIN LATERAL
+	ofMessagesQuery = `SELECT ` + rowColumns + ofEach2 + `
 		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND message_id IS NOT NULL AND message_id = u.i OFFSET 0) r`
 
 	putRowsQuery = `INSERT INTO broadcast_rows (workspace_id, ` + rowColumns + `) SELECT w.id, $2::uuid, u.* FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[],
@@ -67,9 +67,9 @@ const (
 	dropNumbersQuery = `DELETE FROM broadcast_numbers WHERE workspace_id = $1 AND broadcast_id = $2 AND hash = ANY ($3::bytea[])`
 	takeNumbersQuery = `INSERT INTO broadcast_numbers (workspace_id, broadcast_id, hash, row_id) SELECT w.id, $2::uuid, u.hash, $4::uuid FROM unnest($3::bytea[]) u (hash)` + inWorkspace + ` ON CONFLICT DO NOTHING`
 	takenQuery       = `SELECT hash, row_id FROM (SELECT DISTINCT unnest($3::bytea[])) u (h) CROSS JOIN LATERAL (SELECT * FROM broadcast_numbers WHERE workspace_id = $1 AND broadcast_id = $2 AND hash = u.h OFFSET 0) n`
-	claimedForQuery  = `SELECT contact_id, id FROM (SELECT DISTINCT unnest($3::uuid[])) u (i) CROSS JOIN LATERAL
+	claimedForQuery  = `SELECT contact_id, id` + ofEach3 + `
 		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND contact_id = u.i AND broadcast_id = $2 AND attempt_id IS NOT NULL OFFSET 0) r`
-	openWithQuery = `SELECT contact_id FROM (SELECT DISTINCT unnest($3::uuid[])) u (i) CROSS JOIN LATERAL
+	openWithQuery = `SELECT contact_id` + ofEach3 + `
 		(SELECT contact_id FROM conversations WHERE workspace_id = $1 AND channel_id = $2 AND contact_id = u.i AND status = 'open' OFFSET 0) c`
 	placesQuery      = `SELECT workspace_id, seq, tag FROM broadcast_places WHERE workspace_id = ANY ($1)`
 	moveRowsQuery    = `UPDATE broadcast_rows SET contact_id = $3 WHERE workspace_id = $1 AND contact_id = $2 RETURNING broadcast_id, id`

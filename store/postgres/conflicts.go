@@ -13,7 +13,7 @@ const (
 	conflictColumns    = `id, contacts, identities, refusals, first_at, last_at, actor_kind, actor_id, status, resolution`
 	conflictQuery      = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = $1 AND id = $2`
 	conflictOfQuery    = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = $1 AND contacts_key = $2`
-	conflictsByIDQuery = `SELECT ` + conflictColumns + ` FROM (SELECT DISTINCT unnest($2::uuid[])) u (i) CROSS JOIN LATERAL (SELECT * FROM conflicts WHERE workspace_id = $1 AND id = u.i OFFSET 0) c`
+	conflictsByIDQuery = `SELECT ` + conflictColumns + ofEach2 + `(SELECT * FROM conflicts WHERE workspace_id = $1 AND id = u.i OFFSET 0) c`
 	conflictsQuery     = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = $1 AND status = $2 AND (last_at, id) < ($3, $4) ORDER BY last_at DESC, id DESC LIMIT $5`
 	conflictsWithQuery = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = $1 AND id IN
 		(SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id = $2) ORDER BY id`

@@ -222,7 +222,7 @@ func number(b bool) int64 {
 	return 0
 }
 
-const attachedQuery = `SELECT ` + mediaColumns + ` FROM (SELECT DISTINCT unnest($2::uuid[])) u (i) CROSS JOIN LATERAL (SELECT * FROM media WHERE workspace_id = $1 AND id = u.i OFFSET 0) m`
+const attachedQuery = `SELECT ` + mediaColumns + ofEach2 + `(SELECT * FROM media WHERE workspace_id = $1 AND id = u.i OFFSET 0) m`
 
 // attach adds to each message the record of its file, with one query for all messages.
 func attach(p *pipe, ws desk.ID, messages []*desk.Message) error {

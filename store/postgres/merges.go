@@ -12,7 +12,7 @@ import (
 const (
 	mergeColumns    = `id, into_id, from_id, survivor_id, at, actor_kind, actor_id, undone_at, moved, not_restored, changes`
 	mergeQuery      = `SELECT ` + mergeColumns + `, undo FROM merges WHERE workspace_id = $1 AND id = $2`
-	mergesByIDQuery = `SELECT ` + mergeColumns + `, undo FROM (SELECT DISTINCT unnest($2::uuid[])) u (i) CROSS JOIN LATERAL (SELECT * FROM merges WHERE workspace_id = $1 AND id = u.i OFFSET 0) m`
+	mergesByIDQuery = `SELECT ` + mergeColumns + `, undo` + ofEach2 + `(SELECT * FROM merges WHERE workspace_id = $1 AND id = u.i OFFSET 0) m`
 	mergeOfQuery    = `SELECT ` + mergeColumns + `, undo FROM merges WHERE workspace_id = $1 AND from_id = $2 AND survivor_id IS NOT NULL`
 	mergesQuery     = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 	// The indexes of the columns find the merges of a contact, and few are sorted.
@@ -155,7 +155,7 @@ func (s *Store) CountParts(ctx context.Context, ws, contact desk.ID, most int) (
 func (s *Store) CountConversationsOf(ctx context.Context, ws, contact desk.ID, conversations []desk.ID) (n int, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		n, err = one(p, "count conversations", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
-			`SELECT count(*) FROM (SELECT DISTINCT unnest($3::uuid[])) u (i) CROSS JOIN LATERAL (SELECT 1 FROM conversations WHERE workspace_id = $1 AND id = u.i AND contact_id = $2 OFFSET 0) c`, uuid(ws), uuid(contact), uuids(conversations))
+			`SELECT count(*)`+ofEach3+`(SELECT 1 FROM conversations WHERE workspace_id = $1 AND id = u.i AND contact_id = $2 OFFSET 0) c`, uuid(ws), uuid(contact), uuids(conversations))
 		return err
 	})
 	return n, err

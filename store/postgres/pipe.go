@@ -126,6 +126,13 @@ func (u uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: u, Va
 
 func (u *uuid) ScanUUID(v pgtype.UUID) error { *u = v.Bytes; return nil }
 
+// ofEach2 and ofEach3 begin a look-up of the ids in the parameter $2 or $3, each once, key by
+// key (see wantedContacts).
+const (
+	ofEach2 = ` FROM (SELECT DISTINCT unnest($2::uuid[])) u (i) CROSS JOIN LATERAL `
+	ofEach3 = ` FROM (SELECT DISTINCT unnest($3::uuid[])) u (i) CROSS JOIN LATERAL `
+)
+
 // uuids returns ids as a parameter.
 func uuids(list []desk.ID) pgtype.FlatArray[uuid] {
 	ids := make(pgtype.FlatArray[uuid], len(list))

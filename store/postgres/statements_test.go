@@ -165,7 +165,6 @@ var comparedLists = map[string]string{
 	"INSERT INTO erasures":                "the deletion of a contact",
 	"SELECT 1 FROM media":                 "the deletion of a contact",
 	"SELECT 1 FROM merges":                "the deletion of a contact",
-	"SELECT count(*) FROM (SELECT 1 FROM": "metrics",
 	"SELECT id FROM attempts WHERE":       "a merge",
 	"SELECT id FROM conversations":        "the deletion of a contact",
 	"SELECT sha256, chunks, size FROM":    "a step of a sweep",
@@ -195,14 +194,26 @@ func judgePlans(t *testing.T, r *recorder) {
 	check(t, err)
 	for _, sql := range slices.Sorted(maps.Keys(r.test)) {
 		for _, filter := range listFilters(t, s, sql) {
-			of := func(list map[string]string, is func(string) bool) bool {
-				return slices.ContainsFunc(slices.Collect(maps.Keys(list)), is)
-			}
-			if !of(comparedLists, func(begin string) bool { return strings.HasPrefix(sql, begin) }) && !of(fewRows, func(part string) bool { return strings.Contains(filter, part) }) {
+			if !mayCompare(sql, filter) {
 				t.Errorf("%s: while the tables are empty, the plan compares rows with a list: look the list up key by key, by LATERAL\n%s\n%s", r.test[sql], filter, sql)
 			}
 		}
 	}
+}
+
+// mayCompare tells whether a statement may compare rows with a list by this filter.
+func mayCompare(sql, filter string) bool {
+	for begin := range comparedLists {
+		if strings.HasPrefix(sql, begin) {
+			return true
+		}
+	}
+	for part := range fewRows {
+		if strings.Contains(filter, part) {
+			return true
+		}
+	}
+	return false
 }
 
 var (
