@@ -170,11 +170,7 @@ func (c *call) newImport(b *desk.Broadcast) (*desk.Upload, error) {
 		return nil, c.leftOut(desk.Invalidf("choose a file"))
 	}
 	ctx, a := c.r.Context(), c.s.app
-	of := desk.ID{}
-	if b != nil {
-		of = b.ID
-	}
-	if err := a.Imports.Room(ctx, c.p, of); err != nil {
+	if err := a.Imports.Room(ctx, c.p, castID(b)); err != nil {
 		return nil, c.leftOut(err)
 	}
 	if f.Size > desk.MaxUpload {
@@ -184,7 +180,7 @@ func (c *call) newImport(b *desk.Broadcast) (*desk.Upload, error) {
 	if err = c.uploaded(err); err != nil {
 		return nil, err
 	}
-	u, err := c.addImport(m, of)
+	u, err := c.addImport(m, b)
 	if err != nil {
 		// If this fails, the file is deleted a day later.
 		_ = a.Media.Delete(ctx, c.p, m.ID)
@@ -200,24 +196,34 @@ func (c *call) leftOut(err error) error {
 	return c.uploaded(err)
 }
 
-// addImport makes an import of a stored file. How the file is read is guessed.
-func (c *call) addImport(m *desk.Media, of desk.ID) (*desk.Upload, error) {
+// castID returns the id of a broadcast; nil: the zero id.
+func castID(b *desk.Broadcast) (id desk.ID) {
+	if b != nil {
+		id = b.ID
+	}
+	return id
+}
+
+// addImport makes an import of a stored file, of people of a broadcast; nil: of contacts. How
+// the file is read is guessed.
+func (c *call) addImport(m *desk.Media, b *desk.Broadcast) (*desk.Upload, error) {
 	if m.MIME != "text/plain" && m.MIME != "application/octet-stream" {
 		return nil, desk.Invalidf("this is no CSV file: in the spreadsheet, save it as CSV (UTF-8), and choose that")
 	}
 	o := transfer.Options{Kind: desk.ImportContacts, JSONL: strings.EqualFold(path.Ext(m.Name), ".jsonl")}
-	if !of.IsZero() {
+	if b != nil {
 		o.Kind = desk.ImportPeople
 	}
-	o, err := c.guessed(&desk.Upload{MediaID: m.ID, Broadcast: of}, o)
+	o, err := c.guessed(&desk.Upload{MediaID: m.ID}, b, o)
 	if err != nil {
 		return nil, err
 	}
-	return c.s.app.Imports.Add(c.r.Context(), c.p, m, of, o)
+	return c.s.app.Imports.Add(c.r.Context(), c.p, m, castID(b), o)
 }
 
-// guessed returns the options with the delimiter and the columns that the file seems to have.
-func (c *call) guessed(u *desk.Upload, o transfer.Options) (transfer.Options, error) {
+// guessed returns the options with the delimiter and the columns that the file seems to have, of
+// people of a broadcast; nil: of contacts.
+func (c *call) guessed(u *desk.Upload, b *desk.Broadcast, o transfer.Options) (transfer.Options, error) {
 	o.Fields = nil
 	f, _, err := c.s.app.Imports.Peek(c.r.Context(), c.p, u, o)
 	if _, _, wrong := imports.Problem(err); err != nil && !wrong {
@@ -228,16 +234,15 @@ func (c *call) guessed(u *desk.Upload, o transfer.Options) (transfer.Options, er
 			o.Delimiter = tabDelimiter
 		}
 	}
-	variables, err := c.variablesOf(u)
+	variables, err := c.variablesOf(b)
 	o.Fields = f.Guess(c.p.Settings.Attributes, variables...)
 	return o, err
 }
 
-// variablesOf lists what columns of an upload can fill, if it has people of a broadcast.
-func (c *call) variablesOf(u *desk.Upload) (list []transfer.Variable, err error) {
-	b, err := c.castOf(u.Broadcast)
+// variablesOf lists what columns of a file with people of a broadcast can fill; nil: nothing.
+func (c *call) variablesOf(b *desk.Broadcast) (list []transfer.Variable, err error) {
 	if b == nil {
-		return nil, err
+		return nil, nil
 	}
 	columns, err := c.columnsOf(b)
 	for _, address := range columns {
@@ -336,7 +341,7 @@ func (c *call) importView(u *desk.Upload, o transfer.Options) (view, error) {
 		Done: u.Run.Rows, Total: max(u.Rows, u.Run.Rows, 1), Stop: importPath(u.ID) + "stop",
 	}
 	b, err := c.castOf(u.Broadcast)
-	if err != nil && !desk.IsType(err, desk.NotFound) {
+	if err != nil && (u.State == desk.UploadOpen || !desk.IsType(err, desk.NotFound)) {
 		return view{}, err
 	}
 	v := view{Title: "Import " + d.Name, Refresh: d.Every}
@@ -349,7 +354,7 @@ func (c *call) importView(u *desk.Upload, o transfer.Options) (view, error) {
 	switch {
 	case u.State == desk.UploadOpen:
 		d.Choosing, d.Button = true, "Discard the file"
-		if v.Form, err = c.choices(&d, u, o); err != nil {
+		if v.Form, err = c.choices(&d, u, b, o); err != nil {
 			return v, err
 		}
 	case d.Every:
@@ -409,7 +414,7 @@ func (c *call) importResult(d *importPage, u *desk.Upload, o transfer.Options) e
 }
 
 // choices adds the columns and options of a file that is not imported yet.
-func (c *call) choices(d *importPage, u *desk.Upload, o transfer.Options) (*form, error) {
+func (c *call) choices(d *importPage, u *desk.Upload, b *desk.Broadcast, o transfer.Options) (*form, error) {
 	f := c.form
 	if f.values == nil {
 		f = &form{}
@@ -439,7 +444,7 @@ func (c *call) choices(d *importPage, u *desk.Upload, o transfer.Options) (*form
 	d.Headers, d.Rows = file.Headers, rows
 	fields := importFields(c.p.Settings)
 	if o.Kind == desk.ImportPeople {
-		variables, err := c.variablesOf(u)
+		variables, err := c.variablesOf(b)
 		if err != nil {
 			return nil, err
 		}
@@ -522,7 +527,11 @@ func (c *call) chosenOptions(u *desk.Upload, was transfer.Options) (transfer.Opt
 		if o.Delimiter == was.Delimiter {
 			o.Delimiter = "" // it was found out, by text in the other encoding
 		}
-		return c.guessed(u, o)
+		b, err := c.castOf(u.Broadcast)
+		if err != nil {
+			return o, err
+		}
+		return c.guessed(u, b, o)
 	}
 	for i := range min(len(was.Fields), mostColumns) {
 		o.Fields = append(o.Fields, c.form.text("columns."+strconv.Itoa(i)))
