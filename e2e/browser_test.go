@@ -236,7 +236,7 @@ func (b *tab) fill(selector, text string) {
 // goes to what has the focus by that time.)
 func (b *tab) press(keys string) {
 	b.t.Helper()
-	b.do(chromedp.Func(func(ctx context.Context, page *chromedp.Target) error {
+	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		for _, key := range keys {
 			events := kb.Encode(key)
 			down, up := events[0], events[len(events)-1]
@@ -245,7 +245,7 @@ func (b *tab) press(keys string) {
 				down.Type, down.Text, down.UnmodifiedText = kb.KeyDown, events[1].Text, events[1].UnmodifiedText
 			}
 			for _, event := range []*input.DispatchKeyEventParams{down, up} {
-				if _, err := cdp.Call(ctx, page, input.DispatchKeyEvent, *event); err != nil {
+				if _, err := cdp.Call(ctx, target, input.DispatchKeyEvent, *event); err != nil {
 					return err
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,20 +34,30 @@ var peakField = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 // system does not report it.
 func (p *process) peak(t testing.TB) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	used, err := peakOf(p.cmd)
 	if os.IsNotExist(err) {
 		t.Log("this system does not tell the memory of a process")
 		return 0
 	}
-	match := peakField.FindSubmatch(status)
-	if match == nil {
-		t.Fatalf("%v: %s", err, status)
-	}
-	kib, err := strconv.Atoi(string(match[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kib << 10
+	return used
+}
+
+// peakOf returns the most memory that a command has had, in bytes. It is an error once the
+// command has ended.
+func peakOf(cmd *exec.Cmd) (int, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	match := peakField.FindSubmatch(status)
+	if match == nil {
+		return 0, fmt.Errorf("no peak of memory: %s", status)
+	}
+	kib, err := strconv.Atoi(string(match[1]))
+	return kib << 10, err
 }
 
 // A victim is a server with two workspaces: one attacks it, and the other one uses it.

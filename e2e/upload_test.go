@@ -140,20 +140,7 @@ func TestUploadKilled(t *testing.T) {
 				t.Fatalf("the import does not end: %.3000s", page)
 			}
 		}
-		all := nodes[0].client(t, key, 2).contacts(t)
-		names := map[string]bool{}
-		for _, c := range all {
-			names[c.ExternalID] = true
-		}
-		created := 0
-		for _, e := range nodes[0].events(t, key, "oldest") {
-			if e.Type == "contact.created" {
-				created++
-			}
-		}
-		if len(all) != good || len(names) != good || created != good {
-			t.Errorf("%d contacts, %d different, %d were created; want %d", len(all), len(names), created, good)
-		}
+		nodes[0].createdOnce(t, key, good)
 		rejected, err := csvOf(strings.TrimPrefix(ada.get(at+"rejected").body, "\uFEFF"))
 		check(t, err)
 		seen := map[string]bool{}
@@ -240,11 +227,8 @@ func watched(t *testing.T, cmd *exec.Cmd) (out []byte, peak int) {
 			return said.Bytes(), peak
 		case <-time.After(2 * time.Millisecond):
 		}
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
-		if m := peakField.FindSubmatch(status); err == nil && m != nil {
-			kib, err := strconv.Atoi(string(m[1]))
-			check(t, err)
-			peak = max(peak, kib<<10)
+		if now, err := peakOf(cmd); err == nil { // else it has just ended
+			peak = max(peak, now)
 		}
 	}
 }
