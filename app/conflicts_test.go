@@ -1,14 +1,17 @@
 package app_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"parley/app"
+	"parley/app/merges"
 	"parley/desk"
 )
 
@@ -214,5 +217,48 @@ func TestConflicts_fixed(t *testing.T) {
 	w.Conflicts.StoreNow(t.Context())
 	if found := w.allConflicts(); len(found) != 0 {
 		t.Errorf("a conflict of one contact is remembered: %v", found)
+	}
+}
+
+// TestConflicts_decided_beside_merges: contacts are merged, once by the decision about their
+// conflict and once by themselves, at the same time. One of the two finds it done, and no
+// transaction waits for another one that waits for it.
+func TestConflicts_decided_beside_merges(t *testing.T) {
+	t.Parallel()
+	const pairs = 12
+	w := newWorld(t)
+	ids, p, deadlocks := w.clashers(2*pairs), w.caller(), w.deadlocks()
+	var ops []*desk.Op
+	for n := range pairs {
+		ops = append(ops, clash(2*n, 2*n+1))
+	}
+	w.clashes(ops)
+	w.Conflicts.StoreNow(t.Context())
+	open := w.allConflicts()
+	var all sync.WaitGroup
+	for n := range pairs {
+		into, from := ids[2*n], ids[2*n+1]
+		c := open[setOf(into, from)]
+		if c == nil {
+			t.Fatalf("pair %d has no conflict", n)
+		}
+		all.Go(func() {
+			d := desk.ConflictDecision{Action: desk.ConflictMerge, Into: into}
+			if _, err := w.Conflicts.Resolve(context.WithoutCancel(t.Context()), p, c.ID, d); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			if _, err := w.Merges.Do(context.WithoutCancel(t.Context()), p, merges.Request{Into: into, From: from}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if left := w.allConflicts(); len(left) > 0 {
+		t.Errorf("%d conflicts are still open", len(left))
+	}
+	if n := w.deadlocks() - deadlocks; n > 0 {
+		t.Errorf("%d transactions have waited for each other", n)
 	}
 }

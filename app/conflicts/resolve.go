@@ -13,9 +13,21 @@ import (
 // again returns it as it is. Resolve returns InvalidRequest, NotFound, ConflictClosed if it was
 // decided otherwise, and the errors of Principal.Still. The refused write is not repeated.
 func (a *Service) Resolve(ctx context.Context, p desk.Principal, id desk.ID, d desk.ConflictDecision) (*Named, error) {
-	err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
+	seen, err := a.Store.ConflictsByID(ctx, p.Workspace(), []desk.ID{id})
+	if err != nil {
+		return nil, err
+	}
+	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
 		now := a.Now()
 		if err := p.Still(tx.Settings(), desk.ContactsMerge, now); err != nil {
+			return err
+		}
+		if len(seen) == 0 {
+			return noConflict()
+		}
+		// As a merge does, this locks the contacts first, then the conflict. Else the two would
+		// wait for each other.
+		if _, err := tx.Book(desk.Lookup{IDs: seen[0].Contacts}); err != nil {
 			return err
 		}
 		c, err := tx.Conflict(id)
@@ -55,7 +67,7 @@ func (a *Service) Resolve(ctx context.Context, p desk.Principal, id desk.ID, d d
 // decided tells whether the decision was carried out already.
 func decided(c *desk.Conflict, d *desk.ConflictDecision) (bool, error) {
 	switch {
-	case c == nil:
+	case c == nil: // a merge has made it part of another one
 		return false, noConflict()
 	case c.Status == desk.ConflictOpen:
 		return false, nil
