@@ -194,10 +194,18 @@ func pings(a *attacked) (stop func()) {
 
 // TestAttacks: during each attack, a neighbour in another workspace gets responses, and
 // the server does not exceed its memory. From strength 1, the test also checks the
-// neighbour's waits.
+// neighbour's waits, and is alone on the machine.
 func TestAttacks(t *testing.T) {
+	beside := func(t *testing.T) {
+		t.Helper()
+		if *attackStrength < 1 {
+			t.Parallel()
+		}
+	}
+	beside(t)
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
+			beside(t)
 			eachStore(t, func(t *testing.T, dir string, flags []string) { newAttacked(t, dir, flags, attack).run(attack) })
 		})
 	}
