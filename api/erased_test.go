@@ -2,8 +2,11 @@ package api_test
 
 import (
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,41 +14,64 @@ import (
 	"parley/store"
 )
 
-// marks are the words that this test stores about a person.
-var marks = regexp.MustCompile(`mark-[a-z]+-[0-9]+-`)
+var erasedPeople = flag.Int("erased-people", 8, "how many people TestErased stores, merges and deletes. Long run: ./api -run 'TestErased$|TestPostgres/TestErased$' -erased-people 1000 -timeout 60m")
+
+// marks are the words that this test stores about a person, also as bytes in hexadecimal or
+// decimal numbers.
+var (
+	marks        = regexp.MustCompile(`mark-[a-z]+-[0-9]+-`)
+	hexMarks     = regexp.MustCompile(`6d61726b2d(?:6[0-9a-f]|7[0-9a-f])+2d(?:3[0-9])+2d`)
+	decimalMarks = regexp.MustCompile(`\b109 97 114 107 45 (?:(?:9[7-9]|1[0-2][0-9]) )+45 (?:(?:4[89]|5[0-7]) )+45\b`)
+)
 
 // marked returns the tables in which each mark is, also if it is in bytes.
-func (s *server) marked(kinds []string, people int) map[string][]string {
+func (s *server) marked() map[string][]string {
 	s.t.Helper()
 	found := map[string][]string{}
 	for table, rows := range s.tables() {
-		for _, kind := range kinds {
-			for n := range people {
-				mark := fmt.Sprintf("mark-%s-%d-", kind, n)
-				numbers := strings.Trim(fmt.Sprintf("%d", []byte(mark)), "[]")
-				if strings.Contains(rows, mark) || strings.Contains(rows, numbers) || strings.Contains(rows, hex.EncodeToString([]byte(mark))) {
-					found[mark] = append(found[mark], table)
-				}
+		here := marks.FindAllString(rows, -1)
+		for _, text := range hexMarks.FindAllString(rows, -1) {
+			mark, err := hex.DecodeString(text)
+			if err != nil {
+				s.t.Fatal(err)
 			}
+			here = append(here, string(mark))
+		}
+		for _, text := range decimalMarks.FindAllString(rows, -1) {
+			var mark []byte
+			for _, number := range strings.Fields(text) {
+				n, err := strconv.ParseUint(number, 10, 8)
+				if err != nil {
+					s.t.Fatal(err)
+				}
+				mark = append(mark, byte(n))
+			}
+			here = append(here, string(mark))
+		}
+		slices.Sort(here)
+		for _, mark := range slices.Compact(here) {
+			found[mark] = append(found[mark], table)
 		}
 	}
 	return found
 }
 
-// TestErased: a contact's export has all that any table has of the person, and after the
+// TestErased: every second contact is merged into the one before it, with which it was
+// mistaken before. A contact's export has all that any table has of the person, and after the
 // deletion no table has anything, also if the followers of events are behind. The exceptions
 // are the stored answers of sends (docs/backup.md).
 func TestErased(t *testing.T) {
 	t.Parallel()
 	s := newDesk(t)
 	kinds := []string{"name", "note", "crm", "attribute", "text", "remark", "file", "answer", "lost", "callback", "response", "row", "choice"}
-	const people = 4
+	people := *erasedPeople
 	s.want(201, "POST /v1/attributes", `{"key":"about","type":"text"}`)
 	broadcast, _ := desk.ParseID(idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`)))
 	var ids []string
 	for n := range people {
 		mark := func(kind string) string { return fmt.Sprintf("mark-%s-%d-", kind, n) }
-		lost, other := fmt.Sprintf("+120222%d0003", n+4), fmt.Sprintf("+120222%d3441", n+4)
+		place := fmt.Sprintf("+1%d%d", []int{202, 203, 205, 206, 207, 208, 209, 210, 212, 213, 214, 215, 216}[n/80], 220+n%80)
+		lost, other := place+"0003", place+"3441"
 		id := contact(t, s.want(201, "POST /v1/contacts", fmt.Sprintf(`{"name":%q,"phone":%q,"note":%q,"attributes":{"about":%q},"identities":[{"kind":"phone","value":%q},{"kind":"crm","value":%q}]}`,
 			mark("name"), lost, mark("note"), mark("attribute"), other, mark("crm")))).ID
 		ids = append(ids, id)
@@ -88,35 +114,48 @@ func TestErased(t *testing.T) {
 			s.indexed() // the followers have had one half of the people
 		}
 	}
-	stored := s.marked(kinds, people)
-	if len(stored) != len(kinds)*people {
-		t.Errorf("%d marks are stored, want %d: %v", len(stored), len(kinds)*people, stored)
+	crm := func(n int) string { return fmt.Sprintf(`{"kind":"crm","value":"mark-crm-%d-"}`, n) }
+	for n := 0; n < people; n += 2 { // both are also mistaken for the first of the next two
+		for _, others := range []string{crm(n + 1), crm((n + 2) % people)} {
+			s.want(409, "POST /v1/contacts", `{"identities":[`+crm(n)+`,`+others+`]}`)
+		}
+		s.app.Conflicts.StoreNow(t.Context())
+		s.want(200, "POST /v1/contacts/"+ids[n]+"/merge", `{"from":"`+ids[n+1]+`"}`)
 	}
-	for n, id := range ids {
-		export := string(s.want(200, "GET /v1/contacts/"+id+"/export", ""))
+	stored := s.marked()
+	if len(stored) != len(kinds)*people {
+		t.Errorf("%d marks are stored, want %d", len(stored), len(kinds)*people)
+	}
+	for n := 0; n < people; n += 2 {
+		export := string(s.want(200, "GET /v1/contacts/"+ids[n]+"/export", ""))
 		held := map[string]bool{"callback": true, "lost": true, "row": true} // of these, only the size and the record are told
 		for _, kind := range kinds {
-			if mark := fmt.Sprintf("mark-%s-%d-", kind, n); !held[kind] && !strings.Contains(export, mark) {
-				t.Errorf("%s is in %v, and not in the export", mark, stored[mark])
+			for of := n; of < n+2; of++ {
+				if mark := fmt.Sprintf("mark-%s-%d-", kind, of); !held[kind] && !strings.Contains(export, mark) {
+					t.Errorf("%s is in %v, and not in the export", mark, stored[mark])
+				}
 			}
 		}
 		for _, mark := range marks.FindAllString(export, -1) {
-			if !strings.HasSuffix(mark, fmt.Sprintf("-%d-", n)) {
+			// Of others, a conflict names the contact and the handle.
+			if of := strings.Split(mark, "-"); of[1] != "name" && of[1] != "crm" && of[2] != fmt.Sprint(n) && of[2] != fmt.Sprint(n+1) {
 				t.Errorf("the export of %d has %s", n, mark)
 			}
 		}
-		if !strings.Contains(export, `"callbacks":[{"received_at"`) || !strings.Contains(export, `"phase":"in_doubt"`) || !strings.Contains(export, `"broadcasts":[{"id"`) {
-			t.Errorf("no callback, no attempt or no row: %s", export)
+		for part, want := range map[string]int{`"callbacks":[{"received_at"`: 1, `"phase":"in_doubt"`: 2, `"broadcasts":[{"id"`: 1, `"merges":[{"id"`: 1, `"conflicts":[{"id"`: 1} {
+			if got := strings.Count(export, part); got < want {
+				t.Errorf("the export of %d has %q %d times, want %d: %s", n, part, got, want, export)
+			}
 		}
 	}
-	for _, id := range ids {
-		s.want(204, "DELETE /v1/contacts/"+id, "")
+	for n := 0; n < people; n += 2 {
+		s.want(204, "DELETE /v1/contacts/"+ids[n], "")
 	}
 	s.indexed() // the followers come after the deletions
 	if err := s.app.Media.DropContents(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for mark, tables := range s.marked(kinds, people) {
+	for mark, tables := range s.marked() {
 		if !strings.HasPrefix(mark, "mark-answer-") || len(tables) != 1 || tables[0] != "attempts" {
 			t.Errorf("%s of a deleted person is in %v", mark, tables)
 		}
