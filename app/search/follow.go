@@ -28,12 +28,13 @@ const (
 	far          = 1000
 	longUnstored = time.Hour
 
-	// A follower that is more than backlog changes behind gives way while contacts change
-	// faster than busy a second: then it indexes one group in slow. Indexing a contact costs
-	// about five times as much as storing it.
-	backlog = 1000
-	busy    = 500
-	slow    = 2 * time.Second
+	// While contacts change faster than busy a second, a follower that is more than backlog
+	// changes behind gives way, and after sustained every follower: then it indexes one group
+	// in slow. Indexing a contact costs about five times as much as storing it.
+	backlog   = 1000
+	busy      = 700
+	sustained = time.Second
+	slow      = 2 * time.Second
 
 	// window is the least time in which it is measured how fast contacts change.
 	window = 200 * time.Millisecond
@@ -61,6 +62,9 @@ func (p *pace) measure(now time.Time, stored int64, heads map[desk.ID]store.Head
 	}
 	if p.rate = max(n, everywhere) / since.Seconds(); p.at.IsZero() {
 		p.rate = 0
+	}
+	if p.rate <= busy {
+		p.calm = now
 	}
 	p.at, p.stored, p.heads = now, stored, newest
 }
@@ -140,7 +144,7 @@ func (a *Service) Step(ctx context.Context) (wait time.Duration, err error) {
 		within, cancel := context.WithTimeout(ctx, stepTime)
 		defer cancel()
 		err := a.step(within, ws, &f, places[ws], head.Event)
-		f.next = now.Add(f.wait(a.pace.rate))
+		f.next = now.Add(f.wait(&a.pace))
 		if desk.IsType(err, desk.NotFound) {
 			err = nil
 		}
@@ -203,13 +207,12 @@ func (a *Service) forget(ws desk.ID) {
 	delete(a.followed, ws)
 }
 
-// wait returns how long to leave the workspace before its next group is indexed. rate is how
-// many contacts change a second.
-func (f *followed) wait(rate float64) time.Duration {
+// wait returns how long to leave the workspace before its next group is indexed.
+func (f *followed) wait(p *pace) time.Duration {
 	switch {
 	case f.taken:
 		return taken
-	case rate > busy && f.behind > backlog:
+	case p.rate > busy && (f.behind > backlog || p.at.Sub(p.calm) > sustained):
 		return slow
 	}
 	return 0

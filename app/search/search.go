@@ -56,6 +56,7 @@ type pace struct {
 	stored int64             // changes that this process had stored
 	heads  map[desk.ID]int64 // the newest events then
 	rate   float64           // changes a second; other events of other processes count, too
+	calm   time.Time         // when the rate was last measured as busy or less
 }
 
 // New builds a Service.
