@@ -160,13 +160,19 @@ func files(t *testing.T, dir string) map[string][]byte {
 // wordOf matches the words of people.
 var wordOf = regexp.MustCompile(`[a-z]+-of-person-\d{5}-|1202555\d{5}`)
 
+// wordsOf returns the words of all these people.
+func wordsOf(people []*trace) map[string]bool {
+	all := map[string]bool{}
+	for _, p := range people {
+		maps.Copy(all, p.words)
+	}
+	return all
+}
+
 // wantErased tolerates 0.5 % of the deleted words, as the contract does.
 func wantErased(t *testing.T, dir string, gone, kept []*trace) {
 	t.Helper()
-	found, all := map[string]bool{}, map[string]bool{}
-	for _, p := range gone {
-		maps.Copy(all, p.words)
-	}
+	found, all := map[string]bool{}, wordsOf(gone)
 	for name, body := range files(t, dir) {
 		for _, at := range wordOf.FindAllIndex(body, -1) {
 			if word := string(body[at[0]:at[1]]); all[word] && !found[word] {
@@ -201,10 +207,7 @@ func wantNoneIn(t *testing.T, copied string, gone, kept []*trace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]bool{}
-	for _, p := range gone {
-		maps.Copy(all, p.words)
-	}
+	all := wordsOf(gone)
 	for _, at := range wordOf.FindAllIndex(body, -1) {
 		if word := string(body[at[0]:at[1]]); all[word] {
 			t.Errorf("%q of a deleted person is in a backup at %d", word, at[0])
