@@ -126,6 +126,9 @@ func TestImportSeeks(t *testing.T) {
 		}
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		plan := strings.Join(lines, "\n")
+		if _, ofShard, distributed := strings.Cut(plan, "->  Task"); distributed { // the coordinator sorts the pages of the shards
+			plan = ofShard
+		}
 		if err != nil || strings.Contains(plan, "Sort") || !strings.Contains(plan, "Index Cond: (ROW(") {
 			t.Errorf("%s: %v\n%s", c.table.Name, err, plan)
 		}

@@ -110,6 +110,7 @@ func lookedAt(t *testing.T, s *Store, query string, args []any) (int, []string, 
 // ones.
 func TestListsAreBounded(t *testing.T) {
 	t.Parallel()
+	onOneServer(t, "the plans are made on other servers")
 	for figures, before := range map[string]int{"absent": -1, "of empty tables": 0, "of few rows": 10, "of today": *listed} {
 		t.Run("figures "+figures, func(t *testing.T) {
 			t.Parallel()

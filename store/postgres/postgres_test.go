@@ -685,6 +685,7 @@ func TestLostBeforeCommit(t *testing.T) {
 // and the transaction never runs again.
 func TestLostAtCommit(t *testing.T) {
 	t.Parallel()
+	onOneServer(t, "Citus takes no triggers on distributed tables")
 	for name, trigger := range map[string]string{
 		"in a statement": `CREATE TRIGGER t AFTER INSERT ON contacts FOR EACH ROW EXECUTE FUNCTION die()`,
 		"in the commit":  `CREATE CONSTRAINT TRIGGER t AFTER INSERT ON contacts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die()`,

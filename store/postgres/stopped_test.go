@@ -26,7 +26,7 @@ func TestStoppedProcess(t *testing.T) {
 	for _, assigns := range []bool{true, false} {
 		t.Run(fmt.Sprintf("assigns=%v", assigns), func(t *testing.T) {
 			t.Parallel()
-			url := pgtest.Database(t) + "?pool_max_conns=8"
+			url := pgtest.Database(t)
 			s, stopped := openAt(t, url), openAt(t, url)
 			ctx := t.Context()
 			ws, other := newTestID(1), newTestID(2)
