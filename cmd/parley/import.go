@@ -38,8 +38,8 @@ type importFlags struct {
 	DryRun    bool     `help:"Judge all rows, and store nothing."`
 	Errors    string   `help:"Where the rejected rows go; by default NAME.errors.csv or NAME.errors.jsonl beside the file." placeholder:"FILE"`
 
-	IgnoreUnknown bool   `help:"Leave out columns that nobody knows."`
-	Dates         string `help:"How dates like 31.12.2026 are read: DMY or MDY." enum:",DMY,MDY" default:"" placeholder:"DMY|MDY"`
+	IgnoreUnknown bool    `help:"Leave out columns that nobody knows."`
+	Dates         *string `help:"How dates like 31.12.2026 are read: DMY or MDY." enum:"DMY,MDY" placeholder:"DMY|MDY"`
 }
 
 type importContactsCmd struct {
@@ -101,7 +101,9 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	o.JSONL = strings.EqualFold(filepath.Ext(c.File), ".jsonl")
-	o.Dates = transfer.Dates(c.Dates)
+	if c.Dates != nil {
+		o.Dates = transfer.Dates(*c.Dates)
+	}
 	o.Map, o.Delimiter, o.Encoding, o.IgnoreUnknown = c.Map, c.Delimiter, c.Encoding, c.IgnoreUnknown
 	file, err := transfer.Open(c.File, o)
 	if err != nil {

@@ -151,7 +151,7 @@ type workspaceEditCmd struct {
 	Workspace   string   `arg:"" help:"The workspace's id."`
 	Name        *string  `help:"The new name." placeholder:"NAME"`
 	Country     *country `help:"The new country (ISO 3166), empty for none. It is used for numbers written from now on." placeholder:"CC"`
-	ExternalIDs string   `help:"What happens when a phone or e-mail matches a contact that has another external_id: replace it, or refuse the write (fixed)." name:"external-ids" enum:"replace,fixed," default:"" placeholder:"replace|fixed"`
+	ExternalIDs *string  `help:"What happens when a phone or e-mail matches a contact that has another external_id: replace it, or refuse the write (fixed)." name:"external-ids" enum:"replace,fixed" placeholder:"replace|fixed"`
 }
 
 // Help shows examples.
@@ -166,7 +166,7 @@ func (*workspaceEditCmd) Help() string {
 
 // Validate refuses an edit without a change.
 func (c *workspaceEditCmd) Validate() error {
-	if c.Name == nil && c.Country == nil && c.ExternalIDs == "" {
+	if c.Name == nil && c.Country == nil && c.ExternalIDs == nil {
 		return errors.New("nothing to change: give --name, --country or --external-ids")
 	}
 	return nil
@@ -176,8 +176,8 @@ func (c *workspaceEditCmd) Validate() error {
 func (c *workspaceEditCmd) Run(ctx context.Context, s *session) error {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		edit := app.WorkspaceEdit{Name: c.Name, Country: (*string)(c.Country)}
-		if c.ExternalIDs != "" {
-			fixed := c.ExternalIDs == "fixed"
+		if c.ExternalIDs != nil {
+			fixed := *c.ExternalIDs == "fixed"
 			edit.FixedExternalIDs = &fixed
 		}
 		w, err := a.EditWorkspace(ctx, p, edit)
