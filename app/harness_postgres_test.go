@@ -42,14 +42,41 @@ func clocked(t testing.TB, url string) *clockedDatabase {
 	if strings.Contains(url, "?") {
 		separator = "&"
 	}
-	d := &clockedDatabase{t: t, url: url + separator + "search_path=public,set,pg_catalog", conn: c}
-	d.do(`CREATE SCHEMA IF NOT EXISTS set; CREATE TABLE IF NOT EXISTS set.ahead (ms bigint NOT NULL);
-		DELETE FROM set.ahead; INSERT INTO set.ahead VALUES (0)`)
+	d := &clockedDatabase{t: t, url: url + separator + "search_path=" + clockFirst, conn: c}
+	d.do(`CREATE SCHEMA IF NOT EXISTS set; ` + tableOfClock)
 	for _, name := range []string{"clock_timestamp", "statement_timestamp"} {
 		d.do(fmt.Sprintf(`CREATE OR REPLACE FUNCTION set.%s() RETURNS timestamptz LANGUAGE sql STABLE
 			AS 'SELECT pg_catalog.%s() + (SELECT ms FROM set.ahead) * interval ''1 millisecond'''`, name, name))
 	}
+	d.everywhere(tableOfClock)
+	if pgtest.Citus() { // the sessions of the servers among each other
+		d.everywhere(`DO 'BEGIN EXECUTE format(''ALTER DATABASE %I SET search_path = ` + clockFirst + `'', current_database()); END'`)
+	}
+	d.everywhere(`DELETE FROM set.ahead`)
+	d.everywhere(`INSERT INTO set.ahead VALUES (0)`)
 	return d
+}
+
+// clockFirst is the search path in which the clock is found before that of PostgreSQL.
+const clockFirst = `public,set,pg_catalog`
+
+const tableOfClock = `CREATE TABLE IF NOT EXISTS set.ahead (ms bigint NOT NULL)`
+
+// everywhere runs a statement on every server of the database: Citus copies the functions of
+// the clock to the workers, but not their table.
+func (d *clockedDatabase) everywhere(sql string) {
+	d.t.Helper()
+	if !pgtest.Citus() {
+		d.do(sql)
+		return
+	}
+	var failed string
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.conn.QueryRow(context.Background(),
+		`SELECT coalesce(string_agg(result, '; ') FILTER (WHERE NOT success), '') FROM run_command_on_all_nodes($1)`, sql).Scan(&failed); err != nil || failed != "" {
+		d.t.Fatalf("%s: %s %v", sql, failed, err)
+	}
 }
 
 func (d *clockedDatabase) do(sql string, args ...any) {
@@ -75,7 +102,7 @@ func (d *clockedDatabase) deadlocks() (n int) {
 
 // set sets the database's clock ahead.
 func (d *clockedDatabase) set(ahead time.Duration) {
-	d.do(`UPDATE set.ahead SET ms = $1`, ahead.Milliseconds())
+	d.everywhere(fmt.Sprintf(`UPDATE set.ahead SET ms = %d`, ahead.Milliseconds()))
 }
 
 // open opens the database as another process would.
