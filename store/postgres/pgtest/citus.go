@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net/url"
-	"strings"
 	"sync"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 
 var citus = flag.String("citus", "", "the `URL` of a database of a Citus cluster, at its coordinator; the tests make their databases on that cluster")
 
-// making lets one test at a time make a database on the cluster.
+// making lets one test at a time make a database on the cluster, or join one.
 var making sync.Mutex
 
 // Citus tells whether the tests run on a Citus cluster.
@@ -24,31 +23,46 @@ func Citus() bool { return *citus != "" }
 // returns the URL at the coordinator.
 func createOnCitus(t testing.TB) string {
 	t.Helper()
-	making.Lock()
-	defer making.Unlock()
-	servers := Servers(t)
-	database := createOn(t, servers)
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
+	database, join := BeforeCitus(t)
+	join()
+	return database
+}
+
+// BeforeCitus makes a database on all servers of the cluster that does not have the
+// extension yet. It returns the URL at the coordinator, and the function that joins the
+// servers. Without a cluster, that function does nothing.
+func BeforeCitus(t testing.TB) (database string, join func()) {
+	t.Helper()
+	if !Citus() {
+		return Database(t), func() {}
 	}
-	name := strings.TrimPrefix(u.Path, "/")
+	servers := Servers(t)
+	name := createOn(t, servers)
 	t.Cleanup(func() {
 		for _, server := range servers {
 			statement(t, server, "DROP DATABASE "+name+" WITH (FORCE)")
 		}
 	})
-	return database
+	return sibling(t, servers[0], name), func() { joinOn(t, servers, name) }
 }
 
-// createOn makes a database on the servers of a cluster, the coordinator first, and joins
-// them. It returns the URL at the coordinator.
-func createOn(t testing.TB, servers []string) string {
+// createOn makes a database on several servers.
+func createOn(t testing.TB, servers []string) (name string) {
 	t.Helper()
-	name := create(t, servers[0])
+	making.Lock()
+	defer making.Unlock()
+	name = create(t, servers[0])
 	for _, server := range servers[1:] {
 		statement(t, server, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'")
 	}
+	return name
+}
+
+// joinOn joins the databases of a name on the servers of a cluster, the coordinator first.
+func joinOn(t testing.TB, servers []string, name string) {
+	t.Helper()
+	making.Lock()
+	defer making.Unlock()
 	for i, server := range servers {
 		statement(t, sibling(t, server, name), "CREATE EXTENSION citus")
 		u, err := url.Parse(server)
@@ -63,7 +77,6 @@ func createOn(t testing.TB, servers []string) string {
 	}
 	// Few shards: each test distributes every table.
 	statement(t, sibling(t, servers[0], name), "ALTER DATABASE "+name+" SET citus.shard_count = 4")
-	return sibling(t, servers[0], name)
 }
 
 // Servers lists the URLs of the servers of the cluster, the coordinator first.

@@ -152,7 +152,9 @@ func Group(t testing.TB) (database string, servers []*Server) {
 		})
 		servers, urls = append(servers, s), append(urls, s.URL)
 	}
-	return createOn(t, urls), servers
+	name := createOn(t, urls)
+	joinOn(t, urls, name)
+	return sibling(t, urls[0], name), servers
 }
 
 // ClusterIn is like Cluster, with the server's files in a directory that all users may
