@@ -58,6 +58,7 @@
 //	stopped_test.go      a node that is stopped under load, beside two that run
 //	outage_test.go       a PostgreSQL that stops under load
 //	cluster_test.go      database servers that are killed, and shards that move, under load
+//	distribute_test.go   the move of an installation to a cluster, killed in the middle
 //	failover_test.go     a standby that takes over and lacks the last commits
 //	upgrade_test.go      servers of the previous release that are replaced one by one under load
 //	durable_test.go      the number of disk syncs before a response
