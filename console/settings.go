@@ -279,20 +279,13 @@ func (c *call) removal(m *desk.Member) (confirmation, error) {
 
 // addPaused names the broadcasts that pause when somebody may not send any more.
 func (c *call) addPaused(v *confirmation, starter desk.Actor) error {
+	paused, err := c.s.app.Broadcasts.PauseWithout(c.r.Context(), c.p, starter)
+	if err != nil {
+		return err
+	}
 	var names []string
-	for _, state := range []desk.BroadcastState{desk.BroadcastRunning, desk.BroadcastScheduled} {
-		for cursor, more := "", true; more; more = cursor != "" {
-			list, next, err := c.s.app.Broadcasts.List(c.r.Context(), c.p, state, cursor, desk.MaxLimit)
-			if err != nil {
-				return err
-			}
-			for _, b := range list {
-				if b.StartedBy == starter {
-					names = append(names, apart(b.Name))
-				}
-			}
-			cursor = next
-		}
+	for _, b := range paused {
+		names = append(names, apart(b.Name))
 	}
 	if len(names) > 0 {
 		v.Text = append(v.Text, "This pauses "+several(len(names), "broadcast")+": "+firstFew(names)+". Another admin can resume them.")

@@ -102,6 +102,25 @@ func (a *Service) List(ctx context.Context, p desk.Principal, state desk.Broadca
 	return found, a.Cursors.SealID(list, next), err
 }
 
+// PauseWithout returns the broadcasts that pause when starter may not send any more.
+func (a *Service) PauseWithout(ctx context.Context, p desk.Principal, starter desk.Actor) (paused []*desk.Broadcast, err error) {
+	for _, state := range []desk.BroadcastState{desk.BroadcastRunning, desk.BroadcastScheduled} {
+		for cursor, more := "", true; more; more = cursor != "" {
+			list, next, err := a.List(ctx, p, state, cursor, desk.MaxLimit)
+			if err != nil {
+				return nil, err
+			}
+			for _, b := range list {
+				if b.StartedBy == starter {
+					paused = append(paused, b)
+				}
+			}
+			cursor = next
+		}
+	}
+	return paused, nil
+}
+
 // change changes a broadcast in a transaction. do may leave it as it is.
 func (a *Service) change(ctx context.Context, p desk.Principal, needs desk.Permission, id desk.ID, do func(tx store.Tx, b *desk.Broadcast) error) (*desk.Broadcast, error) {
 	if err := p.Allow(needs); err != nil {
