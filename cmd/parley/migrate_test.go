@@ -169,6 +169,36 @@ func TestMigrateLargeRows(t *testing.T) {
 	}
 }
 
+// TestMigrateBroadcasts: a copied broadcast does not go on or begin by itself, because the copy does
+// not know whom the other database reaches.
+func TestMigrateBroadcasts(t *testing.T) {
+	t.Parallel()
+	m := newMigrationTest(t, 1)
+	from, err := sqlite.Open(t.Context(), sqlite.Config{Path: config.Storage{Dir: m.dir}.Database()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := from.Workspaces(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, state := range []desk.BroadcastState{desk.BroadcastDraft, desk.BroadcastRunning, desk.BroadcastScheduled} {
+		err := from.InTx(t.Context(), list[0].ID, func(tx store.Tx) error {
+			return tx.PutBroadcast(&desk.Broadcast{ID: desk.ID{byte(i + 1)}, Name: "Spring", State: state, CreatedAt: 1, SendAt: 4_900_000_000_000})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantWords(t, m.migrate(t, exitDone), `{"name":"broadcasts","rows":3}`)
+	if got, want := m.ask(t, `SELECT state || ' ' || coalesce(body::jsonb ->> 'Reason', '') FROM broadcasts ORDER BY id`), []string{"draft ", "paused stopped", "paused stopped"}; !slices.Equal(got, want) {
+		t.Errorf("they are %q, want %q", got, want)
+	}
+}
+
 // TestMigrateWebhooks: webhooks continue at their cursors, with their secrets.
 func TestMigrateWebhooks(t *testing.T) {
 	t.Parallel()

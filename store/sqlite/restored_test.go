@@ -8,8 +8,8 @@ import (
 	"parley/store"
 )
 
-// TestRestored_stops: a restored broadcast does not go on by itself, because the backup does
-// not know whom it reached afterwards.
+// TestRestored_stops: a restored broadcast does not go on or begin by itself, because the backup
+// does not know whom it reached afterwards. Others stay as they are.
 func TestRestored_stops(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.db")
@@ -20,12 +20,20 @@ func TestRestored_stops(t *testing.T) {
 	if err := s.BindSecret(t.Context(), "f"); err != nil {
 		t.Fatal(err)
 	}
-	ws, running := desk.ID{1}, desk.ID{2}
+	ws := desk.ID{1}
+	is := map[desk.BroadcastState]*desk.Broadcast{}
 	if err := s.CreateWorkspace(t.Context(), desk.Workspace{ID: ws, Name: "Acme"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
-		return tx.PutBroadcast(&desk.Broadcast{ID: running, Name: "Spring", State: desk.BroadcastRunning, CreatedAt: 1})
+		for i, state := range []desk.BroadcastState{desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning, desk.BroadcastDone} {
+			b := &desk.Broadcast{ID: desk.ID{2, byte(i)}, Name: "Spring", State: state, CreatedAt: 1, SendAt: 9_000_000_000_000}
+			is[state] = b
+			if err := tx.PutBroadcast(b); err != nil {
+				return err
+			}
+		}
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +47,15 @@ func TestRestored_stops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	b, err := s.Broadcast(t.Context(), ws, running)
-	if err != nil || b.State != desk.BroadcastPaused || b.Reason != desk.PausedStopped || b.Name != "Spring" {
-		t.Errorf("it is %+v (%v)", b, err)
+	for was, made := range is {
+		state, reason := was, desk.BroadcastReason("")
+		if was == desk.BroadcastScheduled || was == desk.BroadcastRunning {
+			state, reason = desk.BroadcastPaused, desk.PausedStopped
+		}
+		b, err := s.Broadcast(t.Context(), ws, made.ID)
+		if err != nil || b.State != state || b.Reason != reason || b.Name != "Spring" {
+			t.Errorf("the %s one is %+v (%v)", was, b, err)
+		}
 	}
 	if due, err := s.BroadcastsDue(t.Context()); err != nil || len(due) > 0 {
 		t.Errorf("due: %v (%v)", due, err)

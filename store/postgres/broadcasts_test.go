@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+
+	"parley/desk"
+	"parley/store"
+	"parley/store/postgres/pgtest"
+)
+
+// TestBroadcasts_wait: a claim keeps its broadcast as it is, and its lease, until it commits. So
+// nothing is claimed once a pause is answered, or once another process drives the broadcast. Claims
+// do not wait for each other.
+func TestBroadcasts_wait(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ws, id, driver, other := newWorkspace(t, s), desk.ID{8}, desk.ID{1}, desk.ID{2}
+	lease := store.LeaseRef{Workspace: ws, Task: desk.BroadcastTask}
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
+		return tx.PutBroadcast(&desk.Broadcast{ID: id, Name: "Spring", State: desk.BroadcastRunning, CreatedAt: 1})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := s.HoldLeases(t.Context(), []store.LeaseRef{lease}, driver, 0); err != nil || len(held) != 1 { // it is over at once
+		t.Fatalf("held: %v, %v", held, err)
+	}
+	in := func(do func(store.Tx) error) func() error {
+		return func() error { return s.InTx(t.Context(), ws, do) }
+	}
+	claim := func(tx store.Tx) error {
+		_, ours, err := tx.Leased(desk.BroadcastTask, driver)
+		if err == nil && !ours {
+			err = errors.New("the lease is lost")
+		}
+		if err == nil {
+			_, err = tx.BroadcastToClaim(id)
+		}
+		return err
+	}
+	change := func(tx store.Tx) error { _, err := tx.Broadcast(id); return err }
+	drive := func() error {
+		_, err := s.HoldLeases(t.Context(), []store.LeaseRef{lease}, other, 0)
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		first func(store.Tx) error
+		then  func() error
+		waits bool
+	}{
+		{"a change, for a claim", claim, in(change), true},
+		{"a claim, for a change", change, in(claim), true},
+		{"a change, for a change", change, in(change), true},
+		{"a claim, for a claim", claim, in(claim), false},
+		{"another driver, for a claim", claim, drive, true},
+	} {
+		ended := make(chan error, 1)
+		if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
+			if err := c.first(tx); err != nil {
+				return err
+			}
+			go func() { defer close(ended); ended <- c.then() }()
+			if went := waitForLocks(t, s, ended); (went == nil) != c.waits || errors.Unwrap(went) != nil {
+				t.Errorf("%s: %v", c.name, went)
+			}
+			return nil
+		}); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if err := drive(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.InTx(t.Context(), ws, claim); err == nil {
+		t.Error("a process claims whose lease another one has taken")
+	}
+}
