@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +28,16 @@ func (limited) Limits(_ *desk.Channel, person func() string) provider.Limits {
 }
 
 func (limited) Effect(f *desk.Failure) desk.Effect { return (*whatsapp.Provider)(nil).Effect(f) }
+
+// A narrow provider takes one message in each interval.
+type narrow struct {
+	*scripted
+	interval time.Duration
+}
+
+func (n narrow) Limits(*desk.Channel, func() string) provider.Limits {
+	return provider.Limits{Buckets: []desk.Bucket{{Name: "number", Interval: n.interval, Burst: 1}}}
+}
 
 // newBetween is like newWorld. between is called for each row of a broadcast, between the look
 // at it and its claim. turn counts these moments.
@@ -240,7 +251,8 @@ func TestBroadcast_lease(t *testing.T) {
 }
 
 // TestBroadcast_duplicates: nobody gets a broadcast twice: neither a number that has moved to
-// another contact since, nor a contact whose number is another one by now.
+// another contact since, nor a contact whose number is another one by now. Of a deleted contact, the
+// numbers are still known.
 func TestBroadcast_duplicates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -273,6 +285,24 @@ func TestBroadcast_duplicates(t *testing.T) {
 				must(w.t, err)
 			},
 		},
+		"deleted": {
+			func(first, second *desk.Contact) []desk.RowInput {
+				return []desk.RowInput{{Contact: &first.ID}, {Contact: &second.ID}}
+			},
+			func(w *world, first, second *desk.Contact) {
+				w.deleteContact(first.ID)
+				w.edits(second, desk.ContactWrite{Phone: text("905320000001")})
+			},
+		},
+		"other number": {
+			func(first, second *desk.Contact) []desk.RowInput {
+				return []desk.RowInput{{Contact: &first.ID}, {Contact: &second.ID}}
+			},
+			func(w *world, first, second *desk.Contact) {
+				w.deleteContact(first.ID)
+				w.edits(second, desk.ContactWrite{Phone: text("905320000003")})
+			},
+		},
 	} {
 		for when, turn := range map[string]int{"at the turn": 0, "before the claim": 2} {
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -283,7 +313,7 @@ func TestBroadcast_duplicates(t *testing.T) {
 						c.change(w, first, second)
 					}
 				})
-				first = w.put(phoned("905320000001"), alsoKnownAs("crm", "1"))
+				first = w.put(phoned("905320000001"), alsoKnownAs("crm", "1"), alsoKnownAs(desk.KindPhone, "905320000003"))
 				second = w.put(phoned("905320000002"), alsoKnownAs("crm", "2"))
 				b := w.draft()
 				results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, c.rows(first, second))
@@ -298,6 +328,9 @@ func TestBroadcast_duplicates(t *testing.T) {
 				})
 				if turn == 0 {
 					c.change(w, first, second)
+					if checked, _, err := w.Broadcasts.Check(t.Context(), w.caller(), b.ID, ""); err != nil || checked.Skips[desk.SkipDuplicate] != 1 {
+						t.Errorf("a check finds %+v, %v", checked, err)
+					}
 				}
 				w.clock.advance(2 * time.Minute)
 				b = w.until(b.ID, "its end", in(desk.BroadcastDone))
@@ -306,6 +339,127 @@ func TestBroadcast_duplicates(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestBroadcast_moved: what happens to a row between the look at it and its claim counts. After a
+// merge it goes to the contact that is left, and nothing goes to a number whose person was deleted.
+func TestBroadcast_moved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		row    func(first *desk.Contact) desk.RowInput
+		change func(w *world, first, second *desk.Contact)
+		status desk.RowStatus
+		sent   []string
+	}{
+		"merged": {
+			func(first *desk.Contact) desk.RowInput { return desk.RowInput{Contact: &first.ID} },
+			func(w *world, first, second *desk.Contact) {
+				_, err := w.Merges.Do(context.Background(), w.operator(), merges.Request{Into: second.ID, From: first.ID})
+				must(w.t, err)
+			}, desk.RowSent, []string{"905320000002"},
+		},
+		"deleted": {
+			func(*desk.Contact) desk.RowInput { return desk.RowInput{Find: phoneOf("905320000001")} },
+			func(w *world, first, _ *desk.Contact) { w.deleteContact(first.ID) }, desk.RowSkipped, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var first, second *desk.Contact
+			w := newBetween(t, func(w *world, turn int) {
+				if turn == 1 {
+					c.change(w, first, second)
+				}
+			})
+			first, second = w.put(phoned("905320000001")), w.put(phoned("905320000002"))
+			b := w.draft()
+			results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, []desk.RowInput{c.row(first)})
+			if must(t, err); results[0].Err != nil {
+				t.Fatal(results[0].Err)
+			}
+			w.startBroadcast(b.ID)
+			w.until(b.ID, "its end", in(desk.BroadcastDone))
+			var sent []string
+			for _, d := range w.provider.sent() {
+				sent = append(sent, d.Number)
+			}
+			if row := w.rowsOf(b.ID)[0]; row.Status != c.status || !slices.Equal(sent, c.sent) {
+				t.Errorf("the row is %s as %q; sent to %v", row.Status, row.Reason, sent)
+			}
+		})
+	}
+}
+
+// TestBroadcast_cancelledMeanwhile: a broadcast that is cancelled while it is about to pause itself
+// stays so, and a message that is refused for now after that is not sent again.
+func TestBroadcast_cancelledMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newBetween(t, nil)
+	b := w.draft(numbersFrom(0, 200)...)
+	var once sync.Once
+	w.store.newest = func() {
+		if w.broadcastNow(b.ID).Counts.ByStatus[desk.RowRefused] < desk.LeastOutcomes {
+			return
+		}
+		once.Do(func() {
+			_, err := w.Broadcasts.Cancel(context.Background(), w.caller(), b.ID)
+			must(t, err)
+		})
+	}
+	w.provider.plays(refuses)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its end", func(b *desk.Broadcast) bool { return b.State != desk.BroadcastRunning })
+	w.restsBroadcasts()
+	if b = w.broadcastNow(b.ID); b.State != desk.BroadcastCancelled || b.Reason != "" {
+		t.Errorf("it is %s as %q", b.State, b.Reason)
+	}
+
+	later := w.draft("905320000099")
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		_, err := w.Broadcasts.Cancel(context.Background(), w.caller(), later.ID)
+		must(t, err)
+		waitFor(t, "the other rows to be cancelled", func() bool { return !w.broadcastNow(later.ID).Untidy })
+		return refusesForNow(2)(ctx, d)
+	})
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), later.ID)
+	must(t, err)
+	later = w.until(later.ID, "its end", func(b *desk.Broadcast) bool {
+		return b.State == desk.BroadcastCancelled && b.Counts.ByStatus[desk.RowSending] == 0
+	})
+	w.restsBroadcasts()
+	if row := w.rowsOf(later.ID)[0]; row.Status != desk.RowCancelled || later.Counts.ByStatus[desk.RowCancelled] != 1 {
+		t.Errorf("the row is %s: %v", row.Status, later.Counts.ByStatus)
+	}
+}
+
+// TestBroadcast_share: the messages of a broadcast wait for a place in its share of the number's
+// places.
+func TestBroadcast_share(t *testing.T) {
+	t.Parallel()
+	const people, perSecond = 12, 20
+	w := newWorld(t)
+	w.stop()
+	w.others = map[desk.ChannelKind]provider.Provider{desk.SandboxChannel: narrow{w.provider, time.Second / perSecond}}
+	w.start(app.Bounds{})
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) { return 0, true, nil }
+	var mu sync.Mutex
+	var at []time.Time
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		mu.Lock()
+		at = append(at, time.Now())
+		mu.Unlock()
+		return takes(ctx, d)
+	})
+	b := w.draft(numbersFrom(0, people)...)
+	began := time.Now()
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	mu.Lock()
+	defer mu.Unlock()
+	least := time.Duration(people-1) * time.Second * 4 / (perSecond * 3)
+	if took := at[len(at)-1].Sub(began); len(at) != people || took < least {
+		t.Errorf("%d were sent within %v, want at least %v", len(at), took, least)
 	}
 }
 
@@ -495,6 +649,15 @@ func TestBroadcast_dormantAgain(t *testing.T) {
 	dormant := w.rowsOf(b.ID)[0].Conversation
 	if dormant == first {
 		t.Error("a closed conversation is dormant again")
+	}
+	w.status(dormant, desk.StatusClosed)
+	w.status(dormant, desk.StatusArchived)
+	b = w.draft(person)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	changed := dormant
+	if dormant = w.rowsOf(b.ID)[0].Conversation; dormant == changed {
+		t.Error("a conversation whose status was changed is still dormant")
 	}
 	w.stop()
 	w.start(app.Bounds{})

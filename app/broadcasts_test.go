@@ -499,6 +499,7 @@ func TestBroadcast_stopped(t *testing.T) {
 func TestBroadcast_dormant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.put(phoned("905320000001"), ownedBy(w.ada.ID.String()))
 	b := w.draft("905320000001", "905320000002")
 	w.startBroadcast(b.ID)
 	w.until(b.ID, "its end", in(desk.BroadcastDone))
@@ -521,6 +522,9 @@ func TestBroadcast_dormant(t *testing.T) {
 		must(t, err)
 		c, err = w.Conversation(t.Context(), w.operator(), c.ID)
 		must(t, err)
+		if (c.AssignedMember == w.ada.ID) != (want.status == desk.StatusOpen) {
+			t.Errorf("after %q it is held by %s", want.text, c.AssignedMember)
+		}
 		if c.Status != want.status || c.Dormant != (want.status != desk.StatusOpen) || c.Talk.Unread != 1 {
 			t.Errorf("after %q it is %s, dormant %t, %d unread", want.text, c.Status, c.Dormant, c.Talk.Unread)
 		}

@@ -28,6 +28,8 @@ type faultyStore struct {
 	ends func(when moment, messages int) error // called for each transaction that stores messages, at the moments commit and answer
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
+	newest func() // called after each look at the newest claims of a broadcast
+
 	read  func(*store.EventPage) // called with each page of events that was read
 	pages func()                 // called after each page of contacts that was read in the order of ids
 
@@ -230,6 +232,14 @@ func (s *faultyStore) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucke
 		return s.pace(buckets, most)
 	}
 	return s.Store.Pace(ctx, ws, buckets, most)
+}
+
+func (s *faultyStore) NewestClaims(ctx context.Context, ws, broadcast desk.ID, since desk.Time, limit int) ([]*desk.BroadcastRow, error) {
+	rows, err := s.Store.NewestClaims(ctx, ws, broadcast, since, limit)
+	if s.newest != nil {
+		s.newest()
+	}
+	return rows, err
 }
 
 func (s *faultyStore) Clock(ctx context.Context) (now desk.Time, hour int64, err error) {
