@@ -19,31 +19,18 @@ var making sync.Mutex
 // Citus tells whether the tests run on a Citus cluster.
 func Citus() bool { return *citus != "" }
 
-// createOnCitus makes a database on all servers of the cluster, and joins them. It
-// returns the URL at the coordinator.
-func createOnCitus(t testing.TB) string {
+// createOnCitus makes a database on all servers of the cluster, without joining them. It
+// returns its name, and the URLs of the servers.
+func createOnCitus(t testing.TB) (name string, servers []string) {
 	t.Helper()
-	database, join := BeforeCitus(t)
-	join()
-	return database
-}
-
-// BeforeCitus makes a database on all servers of the cluster that does not have the
-// extension yet. It returns the URL at the coordinator, and the function that joins the
-// servers. Without a cluster, that function does nothing.
-func BeforeCitus(t testing.TB) (database string, join func()) {
-	t.Helper()
-	if !Citus() {
-		return Database(t), func() {}
-	}
-	servers := Servers(t)
-	name := createOn(t, servers)
+	servers = Servers(t)
+	name = createOn(t, servers)
 	t.Cleanup(func() {
 		for _, server := range servers {
 			statement(t, server, "DROP DATABASE "+name+" WITH (FORCE)")
 		}
 	})
-	return sibling(t, servers[0], name), func() { joinOn(t, servers, name) }
+	return name, servers
 }
 
 // createOn makes a database on several servers.

@@ -35,7 +35,9 @@ var shared = sync.OnceValues(func() (*Server, error) { return start("", true, fa
 func Database(t testing.TB) string {
 	t.Helper()
 	if Citus() {
-		return createOnCitus(t)
+		database, join := BeforeCitus(t)
+		join()
+		return database
 	}
 	server := os.Getenv("TEST_POSTGRES_URL")
 	if server == "" {
@@ -49,6 +51,18 @@ func Database(t testing.TB) string {
 		statement(t, server, "DROP DATABASE "+name+" WITH (FORCE)")
 	})
 	return sibling(t, server, name)
+}
+
+// BeforeCitus makes a database on all servers of the cluster that does not have the
+// extension yet. It returns the URL at the coordinator, and the function that joins the
+// servers. Without a cluster, that function does nothing.
+func BeforeCitus(t testing.TB) (database string, join func()) {
+	t.Helper()
+	if !Citus() {
+		return Database(t), func() {}
+	}
+	name, servers := createOnCitus(t)
+	return sibling(t, servers[0], name), func() { joinOn(t, servers, name) }
 }
 
 // A Pool reuses databases for several tests, because creating a database and its tables
