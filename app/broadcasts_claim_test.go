@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -339,6 +340,78 @@ func TestBroadcast_duplicates(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestBroadcast_hashes: the hash of a number is keyed for its broadcast, and goes with the
+// broadcast's end.
+func TestBroadcast_hashes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var mu sync.Mutex
+	taken := map[store.NumberHash]bool{}
+	w.store.takes = func(list []store.NumberHash) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, h := range list {
+			taken[h] = true
+		}
+	}
+	for n := range 2 {
+		b := w.draft("905320000001")
+		w.startBroadcast(b.ID)
+		w.until(b.ID, "its end", func(b *desk.Broadcast) bool { return b.State == desk.BroadcastDone && !b.Untidy })
+		mu.Lock()
+		hashes := slices.Collect(maps.Keys(taken))
+		mu.Unlock()
+		if len(hashes) != n+1 {
+			t.Errorf("after %d broadcasts to a number, there were %d hashes", n+1, len(hashes))
+		}
+		facts, err := w.file.RowFacts(t.Context(), w.ws, store.RowQuestion{Broadcast: b.ID, Channel: w.channel, Numbers: hashes})
+		if must(t, err); len(facts.Taken) > 0 {
+			t.Errorf("after the end, %d hashes are left", len(facts.Taken))
+		}
+	}
+}
+
+// TestBroadcast_rows: who is posted again is the same row, by whatever the call names the person.
+func TestBroadcast_rows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.put(phoned("905320000001"), alsoKnownAs(desk.KindPhone, "905320000002"), mailed("ann@example.com"))
+	b := w.draft()
+	value := func(text string) []desk.NamedValue { return []desk.NamedValue{{Address: "1", Value: text}} }
+	var first desk.ID
+	for i, call := range []struct {
+		in   desk.RowInput
+		want string
+	}{
+		{desk.RowInput{Contact: &c.ID}, "added"},
+		{desk.RowInput{Contact: &c.ID}, "unchanged"},
+		{desk.RowInput{Contact: &c.ID, Values: value("A")}, "replaced"},
+		{desk.RowInput{Find: phoneOf("905320000001")}, "replaced"},
+		{desk.RowInput{Find: phoneOf("905320000002")}, "replaced"},
+		{desk.RowInput{Find: desk.Identity{Kind: desk.KindEmail, Value: "ann@example.com"}}, "replaced"},
+	} {
+		results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, []desk.RowInput{call.in})
+		if must(t, err); results[0].Status != call.want {
+			t.Errorf("call %d: %+v, want %s", i, results[0], call.want)
+		}
+		if first.IsZero() {
+			first = results[0].ID
+		}
+		if results[0].ID != first {
+			t.Errorf("call %d makes another row", i)
+		}
+	}
+	for _, want := range []string{"added", "unchanged"} { // a number that nobody has yet
+		results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, []desk.RowInput{{Find: phoneOf("905320000009")}})
+		if must(t, err); results[0].Status != want {
+			t.Errorf("a new number: %+v, want %s", results[0], want)
+		}
+	}
+	if rows := w.rowsOf(b.ID); len(rows) != 2 || w.broadcastNow(b.ID).Rows != 2 {
+		t.Errorf("%d rows", len(rows))
 	}
 }
 

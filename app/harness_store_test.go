@@ -28,7 +28,8 @@ type faultyStore struct {
 	ends func(when moment, messages int) error // called for each transaction that stores messages, at the moments commit and answer
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
-	newest func() // called after each look at the newest claims of a broadcast
+	newest func()                   // called after each look at the newest claims of a broadcast
+	takes  func([]store.NumberHash) // called with the hashes of numbers that a row of a broadcast takes
 
 	read  func(*store.EventPage) // called with each page of events that was read
 	pages func()                 // called after each page of contacts that was read in the order of ids
@@ -273,6 +274,9 @@ func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.
 func (tx *faultyTx) TakeNumbers(broadcast, row desk.ID, hashes []store.NumberHash) (bool, error) {
 	if tx.s.beaten.Load() {
 		return false, nil
+	}
+	if tx.s.takes != nil {
+		tx.s.takes(hashes)
 	}
 	return tx.Tx.TakeNumbers(broadcast, row, hashes)
 }

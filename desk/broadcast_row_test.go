@@ -52,6 +52,78 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudge_utility: a stop word is about advertising only, and people with an open conversation
+// are passed over by default only then.
+func TestJudge_utility(t *testing.T) {
+	t.Parallel()
+	row := &desk.BroadcastRow{Data: desk.RowData{Values: []desk.NamedValue{{Address: "1", Value: "Lucia"}}}}
+	is := desk.TheirTurn{Contact: &desk.Contact{ID: desk.ID{1}, Phone: "905321112233"}}
+	for category, want := range map[string][2]desk.RowReason{"MARKETING": {desk.SkipOptedOut, desk.SkipInConversation}, "UTILITY": {"", ""}} {
+		template := castTemplate(t)
+		template.Category = category
+		b := &desk.Broadcast{Consent: &desk.Consent{Confirmed: true}, Category: category}
+		for i, is := range []desk.TheirTurn{{Contact: is.Contact, OptedOut: true}, {Contact: is.Contact, InConversation: true}} {
+			if v := b.Judge(template, &desk.Settings{}, row, is); v.Reason != want[i] {
+				t.Errorf("%s: the reason is %q, want %q", category, v.Reason, want[i])
+			}
+		}
+	}
+}
+
+// TestBroadcastShape: whatever a person would see of a template, or a send has to supply, is in its
+// shape.
+func TestBroadcastShape(t *testing.T) {
+	t.Parallel()
+	was := castTemplate(t).BroadcastShape()
+	for what, change := range map[string]func(*desk.Template){
+		"header":   func(c *desk.Template) { c.Header = "News" },
+		"body":     func(c *desk.Template) { c.Body = "Bye {{1}}!" },
+		"category": func(c *desk.Template) { c.Category = "UTILITY" },
+		"needs":    func(c *desk.Template) { c.Needs = []desk.Need{{Address: desk.MediaAddress}} },
+	} {
+		c := castTemplate(t)
+		if change(c); c.BroadcastShape() == was {
+			t.Errorf("another %s does not change the shape", what)
+		}
+	}
+	if castTemplate(t).BroadcastShape() != was {
+		t.Error("the same template has two shapes")
+	}
+}
+
+// TestFollow: what the outcome of an attempt makes of its row.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	sends, other := desk.ID{1}, desk.ID{2}
+	later := &desk.Refusal{Type: desk.ProviderUnavailable, RetryAfter: 1}
+	for name, c := range map[string]struct {
+		at     desk.Attempt
+		row    desk.BroadcastRow
+		effect desk.Effect
+		state  desk.BroadcastState
+		want   string // status, reason, whether it waits
+	}{
+		"of an earlier try":     {desk.Attempt{ID: other, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "sending  false"},
+		"in doubt":              {desk.Attempt{ID: sends, Phase: desk.InDoubt}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "in_doubt  false"},
+		"released":              {desk.Attempt{ID: sends, Phase: desk.Released}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "refused released false"},
+		"refused for good":      {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: &desk.Refusal{Type: desk.ProviderRejected}}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "refused  false"},
+		"refused for now":       {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "pending  false"},
+		"once cancelled":        {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.PersonEffect, desk.BroadcastCancelled, "cancelled  false"},
+		"this person":           {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.PersonEffect, desk.BroadcastRunning, "pending  true"},
+		"this person, the last": {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{Data: desk.RowData{Held: desk.MaxPersonRefusals - 1}}, desk.PersonEffect, desk.BroadcastRunning, "refused  false"},
+		"somebody erased":       {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "skipped deleted false"},
+	} {
+		r := c.row
+		if r.Attempt, r.Status = sends, desk.RowSending; name != "somebody erased" {
+			r.Data.Phone = "905321112233"
+		}
+		r.Follow(&c.at, 0, c.effect, c.state, 1000)
+		if got := fmt.Sprint(r.Status, " ", r.Reason, " ", r.DueAt > 0); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // TestNextKey: no Idempotency-Key that a caller can send is that of a row, and no two tries of
 // rows have the same.
 func TestNextKey(t *testing.T) {
@@ -107,6 +179,26 @@ func TestOutcome(t *testing.T) {
 	}{{49, 49, false}, {10, 50, false}, {11, 50, true}, {40, 200, false}, {41, 200, true}} {
 		if got := b.TooManyFailed(c.bad, c.outcomes); got != c.want {
 			t.Errorf("%d of %d: %t", c.bad, c.outcomes, got)
+		}
+	}
+}
+
+// TestWakes: only a dormant conversation that is still archived is opened, within a month.
+func TestWakes(t *testing.T) {
+	t.Parallel()
+	month := desk.Time(desk.DormantLife.Milliseconds())
+	for _, c := range []struct {
+		is   desk.Conversation
+		at   desk.Time
+		want bool
+	}{
+		{desk.Conversation{Dormant: true, Status: desk.StatusArchived, LastMessageAt: 5}, 5 + month, true},
+		{desk.Conversation{Dormant: true, Status: desk.StatusArchived, LastMessageAt: 5}, 6 + month, false},
+		{desk.Conversation{Dormant: true, Status: desk.StatusClosed, LastMessageAt: 5}, 6, false},
+		{desk.Conversation{Status: desk.StatusArchived, LastMessageAt: 5}, 6, false},
+	} {
+		if got := c.is.Wakes(c.at); got != c.want {
+			t.Errorf("%+v at %d: %t", c.is, c.at, got)
 		}
 	}
 }
