@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -79,6 +80,24 @@ func (s *server) wantSettled(t testing.TB, key, webhook string) {
 	if failed := list("failed"); failed != none {
 		t.Errorf("a delivery failed: %s", failed)
 	}
+}
+
+// wantDelivered waits until n deliveries are stored as done. An endpoint has each of them a
+// moment before.
+func (s *server) wantDelivered(t testing.TB, key, webhook string, n int) {
+	t.Helper()
+	waitFor(t, fmt.Sprint(n, " deliveries to be stored"), func() bool {
+		done := 0
+		for cursor, more := "", true; more; {
+			page := decode[struct {
+				Data       []struct{}
+				NextCursor string `json:"next_cursor"`
+			}](t, []byte(s.want(t, 200, key, "GET", "/webhooks/"+webhook+"/deliveries?limit=200&status=delivered"+cursor, "")))
+			done += len(page.Data)
+			cursor, more = "&cursor="+url.QueryEscape(page.NextCursor), page.NextCursor != ""
+		}
+		return done == n
+	})
 }
 
 // create makes contacts in batches. The servers may be killed meanwhile. If arrived is
