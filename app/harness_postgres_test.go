@@ -48,12 +48,11 @@ func clocked(t testing.TB, url string) *clockedDatabase {
 		d.do(fmt.Sprintf(`CREATE OR REPLACE FUNCTION set.%s() RETURNS timestamptz LANGUAGE sql STABLE
 			AS 'SELECT pg_catalog.%s() + (SELECT ms FROM set.ahead) * interval ''1 millisecond'''`, name, name))
 	}
-	d.everywhere(tableOfClock)
-	if pgtest.Citus() { // the sessions of the servers among each other
+	if pgtest.Citus() { // and for the sessions of the servers among each other
+		d.everywhere(tableOfClock)
 		d.everywhere(`DO 'BEGIN EXECUTE format(''ALTER DATABASE %I SET search_path = ` + clockFirst + `'', current_database()); END'`)
 	}
-	d.everywhere(`DELETE FROM set.ahead`)
-	d.everywhere(`INSERT INTO set.ahead VALUES (0)`)
+	d.everywhere(`WITH earlier AS (DELETE FROM set.ahead) INSERT INTO set.ahead VALUES (0)`)
 	return d
 }
 

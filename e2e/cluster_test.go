@@ -121,15 +121,21 @@ func hostsOf(t *testing.T, first, database string) string {
 // ask asks the first database server.
 func (c *cluster) ask(sql string, args ...any) (answer string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 2*patience)
+	return askDatabase[string](c.t, c.database, sql, args...)
+}
+
+// askDatabase asks a database, by a connection of its own, for one value.
+func askDatabase[T any](t testing.TB, database, sql string, args ...any) (answer T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, c.database)
+	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	if err := conn.QueryRow(ctx, sql, args...).Scan(&answer); err != nil {
-		c.t.Fatalf("%s: %v", sql, err)
+		t.Fatalf("%s: %v", sql, err)
 	}
 	return answer
 }

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"parley/store/postgres/pgtest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 var (
@@ -74,17 +71,10 @@ func TestDistributeKilled(t *testing.T) {
 	s.stop(t)
 }
 
-func rowsIn(t *testing.T, database, table string) (n int) {
+// rowsIn counts the rows of a table.
+func rowsIn(t *testing.T, database, table string) int {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return askDatabase[int](t, database, `SELECT count(*) FROM `+table)
 }
 
 // fill makes contacts, and sends messages to other people.

@@ -591,10 +591,8 @@ func asksAgain(try int) time.Duration {
 // asks simulates a message of a person. It returns the conversation.
 func (w *whatsApp) asks(t testing.TB, c *client, number string) (conversation string, err error) {
 	w.sim.Inbound(whatsapptest.Inbound{From: number, Text: "Hazır mı?"}).Wait()
-	for start, try := time.Now(), 1; time.Since(start) < patience; try++ {
-		if try > 1 {
-			<-time.After(asksAgain(try))
-		}
+	for start, try := time.Now(), 1; time.Since(start) < patience; <-time.After(asksAgain(try)) {
+		try++
 		r, err := c.expect("GET", "/contacts?phone=%2B"+number, "", 200)
 		if err != nil {
 			return "", err

@@ -137,10 +137,9 @@ func TestMigrateResumes(t *testing.T) {
 	}
 }
 
-// TestMigrateLargeRows: rows with megabytes are copied, as a callback may have them.
-func TestMigrateLargeRows(t *testing.T) {
-	t.Parallel()
-	m := newMigrationTest(t, 1)
+// source opens the database that is copied, and returns it with its first workspace.
+func (m *migrationTest) source(t *testing.T) (from *sqlite.Store, ws desk.ID) {
+	t.Helper()
 	from, err := sqlite.Open(t.Context(), sqlite.Config{Path: config.Storage{Dir: m.dir}.Database()})
 	if err != nil {
 		t.Fatal(err)
@@ -149,11 +148,19 @@ func TestMigrateLargeRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return from, list[0].ID
+}
+
+// TestMigrateLargeRows: rows with megabytes are copied, as a callback may have them.
+func TestMigrateLargeRows(t *testing.T) {
+	t.Parallel()
+	m := newMigrationTest(t, 1)
+	from, ws := m.source(t)
 	const callbacks = 5
 	for i := range callbacks {
 		n := desk.InboundItem{ID: desk.ID{byte(i)}, Due: 4_900_000_000_000, ReceivedAt: 7, Skip: i, Body: make([]byte, 4<<20)}
 		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(n.Body)
-		err := from.InTx(t.Context(), list[0].ID, func(tx store.Tx) error {
+		err := from.InTx(t.Context(), ws, func(tx store.Tx) error {
 			return errors.Join(tx.PutCallback(n), tx.PutInbound(n), tx.PutCallbackPeople(n, []string{"12025550143", "TR.1"}))
 		})
 		if err != nil {
@@ -174,16 +181,9 @@ func TestMigrateLargeRows(t *testing.T) {
 func TestMigrateBroadcasts(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
-	from, err := sqlite.Open(t.Context(), sqlite.Config{Path: config.Storage{Dir: m.dir}.Database()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := from.Workspaces(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	from, ws := m.source(t)
 	for i, state := range []desk.BroadcastState{desk.BroadcastDraft, desk.BroadcastRunning, desk.BroadcastScheduled} {
-		err := from.InTx(t.Context(), list[0].ID, func(tx store.Tx) error {
+		err := from.InTx(t.Context(), ws, func(tx store.Tx) error {
 			return tx.PutBroadcast(&desk.Broadcast{ID: desk.ID{byte(i + 1)}, Name: "Spring", State: state, CreatedAt: 1, SendAt: 4_900_000_000_000})
 		})
 		if err != nil {
