@@ -102,6 +102,27 @@ func contactOf(t testing.TB, body []byte) contact {
 	return decode[struct{ Data contact }](t, body).Data
 }
 
+// eachPage reads a list, or the feed, to its end. The path has a query.
+func (c *client) eachPage(t testing.TB, path string, read func(body []byte)) {
+	t.Helper()
+	for at := path; at != ""; {
+		body := c.must(t, 200, "GET", at, "")
+		read(body)
+		page := decode[struct {
+			NextCursor string `json:"next_cursor"`
+			Cursor     string // of the feed
+			More       bool
+		}](t, body)
+		next := page.NextCursor
+		if page.More {
+			next = page.Cursor
+		}
+		if at = ""; next != "" {
+			at = path + "&cursor=" + url.QueryEscape(next)
+		}
+	}
+}
+
 // contacts reads all pages of GET /contacts.
 func (c *client) contacts(t testing.TB) (all []contact) {
 	t.Helper()

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,16 +85,12 @@ func (s *server) wantSettled(t testing.TB, key, webhook string) {
 // moment before.
 func (s *server) wantDelivered(t testing.TB, key, webhook string, n int) {
 	t.Helper()
+	c := s.client(t, key, 1)
 	waitFor(t, fmt.Sprint(n, " deliveries to be stored"), func() bool {
 		done := 0
-		for cursor, more := "", true; more; {
-			page := decode[struct {
-				Data       []struct{}
-				NextCursor string `json:"next_cursor"`
-			}](t, []byte(s.want(t, 200, key, "GET", "/webhooks/"+webhook+"/deliveries?limit=200&status=delivered"+cursor, "")))
-			done += len(page.Data)
-			cursor, more = "&cursor="+url.QueryEscape(page.NextCursor), page.NextCursor != ""
-		}
+		c.eachPage(t, "/webhooks/"+webhook+"/deliveries?limit=200&status=delivered", func(body []byte) {
+			done += len(decode[struct{ Data []struct{} }](t, body).Data)
+		})
 		return done == n
 	})
 }

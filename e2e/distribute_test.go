@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -110,25 +109,11 @@ func (d deployment) told(t *testing.T, s *server, ws, key string) map[string]str
 	t.Helper()
 	c, all := s.client(t, key, 1), map[string]string{}
 	for _, path := range []string{"/members?limit=200", "/templates?status=all", "/contacts?limit=200", "/conversations?limit=200", "/inbox?limit=200", "/events?limit=200"} {
-		for cursor, page := "", 0; ; page++ {
-			at := path
-			if cursor != "" {
-				at += "&cursor=" + url.QueryEscape(cursor)
-			}
-			body := c.must(t, 200, "GET", at, "")
+		page := 0
+		c.eachPage(t, path, func(body []byte) {
 			all[fmt.Sprint(path, " page ", page)] = string(body)
-			next := decode[struct {
-				NextCursor string `json:"next_cursor"`
-				Cursor     string // of the feed
-				More       bool
-			}](t, body)
-			if cursor = next.NextCursor; next.More {
-				cursor = next.Cursor
-			}
-			if cursor == "" {
-				break
-			}
-		}
+			page++
+		})
 	}
 	for _, what := range []string{"contacts", "conversations", "messages", "notes"} {
 		all[what] = d.run(t, "export", what, "--workspace", ws).stdout

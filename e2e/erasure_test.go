@@ -335,17 +335,7 @@ func erasureOfDeliveries(t *testing.T, d deployment) {
 		t.Errorf("only %d attempts were made later", late)
 	}
 	nothingLeft("in the end")
-	for cursor := ""; ; {
-		body := c.must(t, 200, "GET", "/webhooks/"+webhook+"/deliveries?limit=200"+cursor, "")
-		left("the list of deliveries", body)
-		next := decode[struct {
-			NextCursor string `json:"next_cursor"`
-		}](t, body).NextCursor
-		if next == "" {
-			break
-		}
-		cursor = "&cursor=" + next
-	}
+	c.eachPage(t, "/webhooks/"+webhook+"/deliveries?limit=200", func(body []byte) { left("the list of deliveries", body) })
 	s.stop(t)
 	left("the log", []byte(s.stderr.String()), []byte(s.stdout.String()))
 	t.Logf("%d people, %d traces, %d of them in stored answers; %d later attempts of %d events", count, len(all), len(responses), late, len(repeated))
