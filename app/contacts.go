@@ -73,8 +73,11 @@ func (a *App) try(ctx context.Context, p desk.Principal, ops []*desk.Op) (outcom
 		named.Most = maxTried
 	}
 	if len(ops) > smallRequest {
-		a.writer.trial.Lock() // one large dry run at a time, to limit memory
-		defer a.writer.trial.Unlock()
+		end, err := a.writer.tryLarge(ctx, p.Workspace())
+		if err != nil {
+			return nil, nil, err
+		}
+		defer end()
 	}
 	book, err := a.store.Book(ctx, p.Workspace(), named)
 	switch {

@@ -31,8 +31,9 @@ type faultyStore struct {
 	newest func()                   // called after each look at the newest claims of a broadcast
 	takes  func([]store.NumberHash) // called with the hashes of numbers that a row of a broadcast takes
 
-	read  func(*store.EventPage) // called with each page of events that was read
-	pages func()                 // called after each page of contacts that was read in the order of ids
+	hang  func(ctx context.Context, ws desk.ID) // called before templates and contacts of a dry run are read
+	read  func(*store.EventPage)                // called with each page of events that was read
+	pages func()                                // called after each page of contacts that was read in the order of ids
 
 	down    atomic.Bool  // transactions can't begin
 	away    atomic.Bool  // events can't be read
@@ -92,6 +93,20 @@ func (s *faultyStore) ending(when moment, messages int) error {
 		return nil
 	}
 	return s.ends(when, messages)
+}
+
+func (s *faultyStore) Templates(ctx context.Context, ws, channel desk.ID) (int64, []desk.TemplateSource, error) {
+	if s.hang != nil {
+		s.hang(ctx, ws)
+	}
+	return s.Store.Templates(ctx, ws, channel)
+}
+
+func (s *faultyStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
+	if s.hang != nil {
+		s.hang(ctx, ws)
+	}
+	return s.Store.Book(ctx, ws, l)
 }
 
 func (s *faultyStore) ContactsAfter(ctx context.Context, ws, after desk.ID, limit int) ([]*desk.Contact, bool, error) {

@@ -25,14 +25,15 @@ type libraries struct {
 	log   *slog.Logger
 	stale stale
 
-	fetches fetches       // the fetches of this process, at most one for each workspace
+	fetches turns         // the fetches of this process, at most one for each workspace
 	queue   queue         // of SyncStale
 	slots   chan struct{} // has an element for each fetch of SyncStale
 
 	mu        sync.RWMutex
 	byChannel map[desk.ID]keptLibrary
 	bytes     int
-	loading   sync.Mutex // held while a library is read and parsed
+	reads     turns      // reads from the store, at most one for each workspace
+	parsing   sync.Mutex // held while a library is parsed, to limit memory
 }
 
 // A keptLibrary is a library, and how many bytes of the provider's JSON it was read from.
@@ -78,8 +79,11 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 	if known := l.get(c); known != nil {
 		return known, nil
 	}
-	l.loading.Lock()
-	defer l.loading.Unlock()
+	end, err := l.reads.begin(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if known := l.get(c); known != nil {
 		return known, nil
 	}
@@ -87,6 +91,8 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 	if err != nil {
 		return nil, err
 	}
+	l.parsing.Lock()
+	defer l.parsing.Unlock()
 	templates := make([]*desk.Template, 0, len(sources))
 	bytes := 0
 	for _, s := range sources {
@@ -131,41 +137,6 @@ func (s *stale) take() (channels []desk.ID) {
 	defer s.mu.Unlock()
 	channels, s.channels = s.channels, nil
 	return channels
-}
-
-// fetches has the workspaces whose templates this process is fetching.
-type fetches struct {
-	mu    sync.Mutex
-	ended map[desk.ID]chan struct{} // is closed when the fetch has ended
-}
-
-// begin waits until the workspace has no other fetch, and begins one. It returns the
-// function that ends the fetch.
-func (f *fetches) begin(ctx context.Context, ws desk.ID) (end func(), err error) {
-	for {
-		f.mu.Lock()
-		other := f.ended[ws]
-		if other == nil {
-			mine := make(chan struct{})
-			if f.ended == nil {
-				f.ended = map[desk.ID]chan struct{}{}
-			}
-			f.ended[ws] = mine
-			f.mu.Unlock()
-			return func() {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				delete(f.ended, ws)
-				close(mine)
-			}, nil
-		}
-		f.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, &desk.Error{Type: desk.Unavailable, Message: "the templates of this workspace are being fetched already: try again", RetryAfter: 1, Err: ctx.Err()}
-		}
-	}
 }
 
 // A queue has the workspaces whose templates SyncStale fetches, or waits to fetch.

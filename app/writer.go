@@ -35,10 +35,26 @@ type writer struct {
 	now   func() desk.Time
 	newID func() desk.ID
 
-	trial sync.Mutex // held by a large dry run
+	trials turns // large dry runs, at most one for each workspace, and one in all
 
 	mu    sync.Mutex
 	lanes map[desk.ID]*lane // only lanes with a flush under way
+}
+
+// tryLarge waits until no other large dry run runs, to limit memory. It returns the function
+// that ends this one, or Unavailable when ctx ends first. However many of them a workspace
+// sends, only one waits beside those of other workspaces.
+func (w *writer) tryLarge(ctx context.Context, ws desk.ID) (end func(), err error) {
+	endOwn, err := w.trials.begin(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	endAll, err := w.trials.begin(ctx, desk.ID{})
+	if err != nil {
+		endOwn()
+		return nil, err
+	}
+	return func() { endAll(); endOwn() }, nil
 }
 
 // A lane holds the waiting requests, in order of arrival. Groups of small requests and of

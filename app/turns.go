@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"sync"
+
+	"parley/desk"
+)
+
+// turns lets the workspaces do something independently of each other, but each of them only
+// once at a time.
+type turns struct {
+	mu    sync.Mutex
+	ended map[desk.ID]chan struct{} // is closed when the workspace's turn has ended
+}
+
+// begin waits until no other turn of the workspace runs, and begins one. It returns the
+// function that ends it, or Unavailable when ctx ends first.
+func (t *turns) begin(ctx context.Context, ws desk.ID) (end func(), err error) {
+	for {
+		t.mu.Lock()
+		other := t.ended[ws]
+		if other == nil {
+			mine := make(chan struct{})
+			if t.ended == nil {
+				t.ended = map[desk.ID]chan struct{}{}
+			}
+			t.ended[ws] = mine
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				defer t.mu.Unlock()
+				delete(t.ended, ws)
+				close(mine)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, &desk.Error{Type: desk.Unavailable, Message: "another request of this workspace must end first: try again", RetryAfter: 1, Err: ctx.Err()}
+		}
+	}
+}
