@@ -386,6 +386,28 @@ func TestDeliver_slow_database(t *testing.T) {
 	}
 }
 
+// TestDeliver_busy_database: each read of events waits for more than a second for a
+// connection. What it then reads is fresh, so nothing is read again. If it were, a busy
+// database would get more reads the busier it is.
+func TestDeliver_busy_database(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	webhook := w.webhook("https://a.example/in", "contact.created")
+	w.put(mailed("ada@example.com"))
+	var reads atomic.Int32
+	w.store.queue = func() { <-time.After(1100 * time.Millisecond) }
+	w.store.read = func(page *store.EventPage) {
+		if len(page.Events) > 0 {
+			reads.Add(1)
+		}
+	}
+	w.deliver(w.App)
+	w.settled(webhook, 1)
+	if got := w.receiver.got(); len(got) != 1 || reads.Load() != 1 {
+		t.Errorf("%d reads, %+v", reads.Load(), got)
+	}
+}
+
 // TestDeliver_moved: the owner changes the URL of a webhook while a try is under way. The
 // result of this try does not disable the webhook.
 func TestDeliver_moved(t *testing.T) {

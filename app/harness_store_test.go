@@ -32,6 +32,7 @@ type faultyStore struct {
 	takes  func([]store.NumberHash) // called with the hashes of numbers that a row of a broadcast takes
 
 	hang  func(ctx context.Context, ws desk.ID) // called before templates and contacts of a dry run are read
+	queue func()                                // called before each page of events is read, like a wait for a connection
 	read  func(*store.EventPage)                // called with each page of events that was read
 	pages func()                                // called after each page of contacts that was read in the order of ids
 
@@ -327,6 +328,9 @@ func (s *faultyStore) Heads(ctx context.Context, list []desk.ID) (map[desk.ID]st
 func (s *faultyStore) Events(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	if s.away.Load() {
 		return nil, lost()
+	}
+	if s.queue != nil {
+		s.queue()
 	}
 	page, err := s.Store.Events(ctx, ws, q, which)
 	if err == nil && s.read != nil {

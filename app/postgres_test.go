@@ -19,7 +19,7 @@ func TestPostgres(t *testing.T) {
 		TestCallback_bodies,
 		TestReceiveCallback, TestVerifyCallback, TestCallback_of_another_kind, TestCallback_in_parts, TestCallback_any_order, TestCallback_update_that_fails, TestCallback_while_the_database_is_away, TestCallback_that_can_not_be_read, TestCallback_of_other_numbers, TestCallback_of_another_app, TestCallback_of_a_deleted_contact, TestAccountStatus, TestAccountStatus_repliesOnly, TestTemplateNews, TestSyncStale, TestSyncStale_slow, TestSyncChannel_slow, TestSyncChannel_of_others_every_time, TestSyncChannel_of_a_library_that_moved, TestSyncChannel_of_WhatsApp,
 		TestClock_apart, TestClock_of_inbound, TestClocks,
-		TestTryAll_of_large_contacts, TestNewestContacts,
+		TestStuckReads, TestTryAll_of_large_contacts, TestNewestContacts,
 		TestReceive, TestReceive_refuses, TestReceive_twice, TestConversation_ended, TestConversation_goes_to_the_owner, TestAssign, TestSeen, TestSeen_races, TestInboxCounts, TestSetStatus, TestRemoveMember, TestDeleteContact, TestConversations_lists, TestConversations_cursors, TestWorkspaces_are_sealed, TestReceive_in_one_second, TestOptOut, TestOptOut_follows_the_number, TestOptOut_of_a_category_in_any_case, TestOptOut_replays, TestRemoveMember_goes_on, TestRemoveMember_steps,
 		TestConflicts_counted, TestConflicts_kept, TestConflicts_fixed, TestConflicts_decided_beside_merges,
 		TestCountDays,

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"parley/desk"
 )
@@ -61,7 +62,8 @@ type EventQuery struct {
 
 	// AtOnce asks for one round trip. It is possible for FromPlace and AtPlace with
 	// records. The store then also reads records that the page may not need. Without
-	// AtOnce, the store reads the events first, and then only the records of the page.
+	// AtOnce, the store reads the events first, and then only the records of the page. On a
+	// Citus cluster, where each statement costs more than a round trip, it always does so.
 	AtOnce bool
 }
 
@@ -78,6 +80,7 @@ const (
 
 // An EventPage is a page of the feed.
 type EventPage struct {
+	ReadAt   time.Time // when the read had a connection and began: the data is not older
 	Settings *desk.Settings
 	Oldest   desk.EventPlace // the place before the oldest event
 	Newest   desk.EventPlace

@@ -65,6 +65,10 @@ const (
 	freshSettings = 10 * time.Second
 	slowReads     = 3
 
+	// maxReads is how many tries read their events at a time. A try that repeats another reads
+	// its event again, and thousands of them must leave connections to the callers' requests.
+	maxReads = 8
+
 	// Results are stored when there are storeGroup of them, or when the first has waited for
 	// storeEvery. While storeMost of them can't be stored, no new try begins.
 	storeEvery = 200 * time.Millisecond
@@ -120,6 +124,7 @@ type Service struct {
 	holder    desk.ID // this process
 	posts     chan struct{}
 	rests     chan struct{} // has an element for each lease that is being dropped
+	reads     chan struct{} // has an element for each try that reads its event
 	loads     chan struct{} // has an element for each endpoint that reads its state
 	noted     chan struct{} // has an element if an endpoint may have been added
 	news      *feed.News
@@ -132,7 +137,7 @@ type Service struct {
 // New builds a Service.
 func New(d Deps) *Service {
 	a := &Service{
-		Deps: d, posts: make(chan struct{}, maxPosts), rests: make(chan struct{}, maxRests), loads: make(chan struct{}, maxLoads), noted: make(chan struct{}, 1), news: d.Feed.News(),
+		Deps: d, posts: make(chan struct{}, maxPosts), rests: make(chan struct{}, maxRests), reads: make(chan struct{}, maxReads), loads: make(chan struct{}, maxLoads), noted: make(chan struct{}, 1), news: d.Feed.News(),
 		endpoints: map[store.WebhookRef]*endpoint{}, requests: map[store.WebhookRef]*requests{}, results: map[string]int64{"": 0},
 	}
 	a.RestAfter = cmp.Or(a.RestAfter, restAfter)

@@ -451,6 +451,7 @@ func (e *endpoint) read(ctx context.Context) error {
 	case page.Expired != "":
 		return e.skipExpired(ctx, page.EventPage)
 	}
+	e.readAt = page.ReadAt
 	e.queue, e.page, e.used, e.next, e.more = page.Events, page, false, page.Next, page.More
 	e.news, e.newsAt, e.lost, e.version = false, 0, desk.EventPlace{}, page.Settings.Version
 	if len(page.Events) == 0 {

@@ -39,8 +39,7 @@ func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.W
 			r.err = errSlow
 			return r
 		}
-		readAt = time.Now()
-		p, err := a.Feed.At(ctx, ref.Workspace, d.Event)
+		p, err := a.readAgain(ctx, ref.Workspace, d.Event)
 		if err != nil {
 			r.err = err
 			return r
@@ -49,7 +48,7 @@ func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.W
 			r.expired = true
 			return r
 		}
-		if page, event, webhook = p, &p.Events[0], p.Settings.Webhook(ref.ID); webhook == nil || !webhook.Enabled {
+		if page, event, webhook, readAt = p, &p.Events[0], p.Settings.Webhook(ref.ID), p.ReadAt; webhook == nil || !webhook.Enabled {
 			r.err = errNotOurs
 			return r
 		}
@@ -61,6 +60,13 @@ func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.W
 	}
 	r.result.Probe, r.result.Jitter = probe, rand.Float64() //nolint:gosec // it spreads load
 	return r
+}
+
+// readAgain reads one event. It waits until few other tries read theirs.
+func (a *Service) readAgain(ctx context.Context, ws desk.ID, place desk.EventPlace) (*feed.Page, error) {
+	a.reads <- struct{}{}
+	defer func() { <-a.reads }()
+	return a.Feed.At(ctx, ws, place)
 }
 
 // freshOf returns how old the data of an event may be when a try begins, by the type of the

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"time"
+
 	"context"
 	"errors"
 	"maps"
@@ -79,14 +81,14 @@ var (
 // Events returns a page of the feed.
 func (s *Store) Events(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *store.EventPage, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		if known := s.settings.Newest(ws); q.AtOnce && known != nil {
+		if known := s.settings.Newest(ws); q.AtOnce && known != nil && !s.citus { // on a cluster, a statement costs more than a round trip
 			if page, err = s.eventsAtOnce(p, known, q, which); page != nil || err != nil {
 				return err
 			}
 		}
 		f := &feed{s: s, pipe: p, ws: ws}
 		p.put(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-		page, err = stored.ReadFeed(f, q, which)
+		page, err = stored.ReadFeed(time.Now(), f, q, which)
 		p.put(`ROLLBACK`)
 		if e := p.send("end reading"); err == nil {
 			err = e
@@ -108,7 +110,7 @@ func (s *Store) eventsAtOnce(p *pipe, known *desk.Settings, q store.EventQuery, 
 	if q.From == store.AtPlace {
 		from, upTo, limit = q.After.Seq-1, q.After.Seq, 1
 	}
-	f := &feed{s: s, pipe: p, ws: known.ID, settings: known, ahead: true, at: map[int64]desk.EventPlace{}, records: newRecords()}
+	began, f := time.Now(), &feed{s: s, pipe: p, ws: known.ID, settings: known, ahead: true, at: map[int64]desk.EventPlace{}, records: newRecords()}
 	p.put(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
 	f.readEnds()
 	for _, seq := range []int64{q.After.Seq, upTo} {
@@ -139,7 +141,7 @@ func (s *Store) eventsAtOnce(p *pipe, known *desk.Settings, q store.EventQuery, 
 	if err != nil {
 		return nil, err
 	}
-	return stored.ReadFeed(f, q, func(*desk.Settings) ([]desk.EventType, error) { return types, nil })
+	return stored.ReadFeed(began, f, q, func(*desk.Settings) ([]desk.EventType, error) { return types, nil })
 }
 
 // errOldSettings means that the data that was read ahead can't be used.

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"time"
+
 	"context"
 	"strings"
 
@@ -115,7 +117,7 @@ const (
 func (s *Store) Events(ctx context.Context, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (page *store.EventPage, err error) {
 	err = s.read(ctx, int64(pointRead+q.Limit), func(c conn) error {
 		return c.snapshot(func() error {
-			page, err = stored.ReadFeed(&feed{s: s, c: c, ws: ws}, q, which)
+			page, err = stored.ReadFeed(time.Now(), &feed{s: s, c: c, ws: ws}, q, which)
 			return err
 		})
 	})

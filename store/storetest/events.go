@@ -25,13 +25,20 @@ func feed(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery) *store.Ev
 
 func feedOf(t *testing.T, s store.Store, ws desk.ID, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) *store.EventPage {
 	t.Helper()
-	page, err := s.Events(t.Context(), ws, q, which)
-	must(t, err)
+	read := func() *store.EventPage {
+		began := time.Now()
+		page, err := s.Events(t.Context(), ws, q, which)
+		must(t, err)
+		if page.ReadAt.Before(began) || page.ReadAt.After(time.Now()) {
+			t.Errorf("a page of between %v and now says that it was read at %v", began, page.ReadAt)
+		}
+		page.ReadAt = time.Time{}
+		return page
+	}
+	page := read()
 	if q.From == store.AtPlace || q.From == store.FromPlace && q.Limit > 0 && !q.Bare {
 		q.AtOnce = true
-		atOnce, err := s.Events(t.Context(), ws, q, which)
-		must(t, err)
-		if atOnce.Newest == page.Newest { // otherwise an event was written meanwhile
+		if atOnce := read(); atOnce.Newest == page.Newest { // otherwise an event was written meanwhile
 			equal(t, "the page at once", atOnce, page)
 		}
 	}

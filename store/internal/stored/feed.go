@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"strings"
+	"time"
 
 	"parley/desk"
 	"parley/store"
@@ -30,8 +31,9 @@ type FeedReader interface {
 	Records(*store.EventPage) error
 }
 
-// ReadFeed reads a page of the feed (see store.Events).
-func ReadFeed(r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
+// ReadFeed reads a page of the feed (see store.Events). Its snapshot was not taken before the
+// time began.
+func ReadFeed(began time.Time, r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]desk.EventType, error)) (*store.EventPage, error) {
 	settings, err := r.Settings()
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func ReadFeed(r FeedReader, q store.EventQuery, which func(*desk.Settings) ([]de
 		return nil, err
 	}
 	page := &store.EventPage{
-		Settings: settings, Contacts: map[desk.ID]*desk.Contact{}, Conversations: map[desk.ID]*desk.Conversation{}, Messages: map[desk.ID]*desk.Message{},
+		ReadAt: began, Settings: settings, Contacts: map[desk.ID]*desk.Contact{}, Conversations: map[desk.ID]*desk.Conversation{}, Messages: map[desk.ID]*desk.Message{},
 		Notes: map[desk.ID]*desk.Note{}, Attempts: map[desk.ID]*desk.Attempt{},
 	}
 	if page.Oldest, page.Newest, err = r.Ends(); err != nil {
