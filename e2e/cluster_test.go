@@ -197,6 +197,17 @@ func (s *shop) call(node int, method, path, body string, header ...string) (repl
 	return r, err
 }
 
+// pause returns the pause of a shop after a call. However many shops there are, together they
+// call as often as one without others would, because they share the processors with the
+// servers: the effects of a failure are only seen if the load leaves room. After a 503, a
+// shop tries again soon.
+func pause(ofOne time.Duration, r reply) time.Duration {
+	if r.status == http.StatusServiceUnavailable {
+		return 200 * time.Millisecond
+	}
+	return ofOne * time.Duration(*clusterWorkspaces)
+}
+
 func (s *shop) write(ctx context.Context, t *testing.T) {
 	for n := 0; ctx.Err() == nil; n++ {
 		person, note := fmt.Sprintf("p%d", n%50), strconv.Itoa(n) // written again and again, by both nodes
@@ -216,7 +227,7 @@ func (s *shop) write(ctx context.Context, t *testing.T) {
 			s.acked[person] = note
 			s.mu.Unlock()
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(pause(50*time.Millisecond, r))
 	}
 }
 
@@ -233,12 +244,12 @@ func (s *shop) sends(ctx context.Context, t *testing.T) {
 				t.Errorf("a send is answered %d: %s%v", r.status, r.body, err)
 				return
 			}
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(pause(0, r))
 		}
 		s.mu.Lock()
 		s.sent = append(s.sent, phone)
 		s.mu.Unlock()
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(pause(200*time.Millisecond, reply{}))
 	}
 }
 
