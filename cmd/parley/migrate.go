@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -154,36 +155,68 @@ func (m *migration) run(ctx context.Context) (tables []migratedTable, fingerprin
 
 	err = from.Export(ctx, func(source *sqlite.Export) error {
 		return to.Import(ctx, fingerprint, func(target *postgres.Import) error {
-			for _, t := range sqlite.Tables() {
-				if err := m.copy(ctx, t, source, target); err != nil {
-					return err
-				}
-			}
-			if err := m.copyContent(ctx, from, source, target); err != nil {
-				return err
-			}
-			hour, err := source.Hour()
-			if err == nil {
-				err = target.SetHour(ctx, hour)
-			}
+			tables, err = m.fill(ctx, from, source, target)
 			if err != nil {
 				return err
 			}
-			for _, t := range sqlite.Tables() {
-				rows, err := m.compare(ctx, t, source, target)
-				if err != nil {
-					return err
-				}
-				tables = append(tables, migratedTable{t.Name, rows})
-			}
-			return nil
+			// Nobody knows on this side what the other one has sent since. While the import has
+			// not ended, no server starts here.
+			return broadcast.StopAll(ctx, to, time.Now())
 		})
 	})
-	if err == nil {
-		// Nobody knows on this side what the other one has sent since.
-		err = broadcast.StopAll(ctx, to, time.Now())
-	}
 	return tables, fingerprint, err
+}
+
+// stepChecked is the step after which the copy is complete.
+const stepChecked = "checked"
+
+// fill copies everything, and compares the two sides. An earlier run may have done that
+// already, and have begun to change the copy; then fill only checks that the source is still
+// the same.
+func (m *migration) fill(ctx context.Context, from *sqlite.Store, source *sqlite.Export, target *postgres.Import) (tables []migratedTable, err error) {
+	complete, err := target.Copied(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if complete == nil {
+		for _, t := range sqlite.Tables() {
+			if err := m.copy(ctx, t, source, target); err != nil {
+				return nil, err
+			}
+		}
+		if err := m.copyContent(ctx, from, source, target); err != nil {
+			return nil, err
+		}
+		hour, err := source.Hour()
+		if err == nil {
+			err = target.SetHour(ctx, hour)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	all := newDigest()
+	for _, t := range sqlite.Tables() {
+		theirs, err := m.read(t, source)
+		if err == nil && complete == nil {
+			err = m.compare(ctx, t, theirs, target)
+		}
+		if err != nil {
+			return nil, err
+		}
+		_, _ = all.Write(theirs.Sum(nil))
+		all.rows += theirs.rows
+		tables = append(tables, migratedTable{t.Name, theirs.rows})
+	}
+	sum := all.Sum(nil)
+	stored, err := target.Copied(ctx, sum)
+	if err == nil && !bytes.Equal(stored, sum) {
+		err = fmt.Errorf("%s was written to since the copy was complete: make %s anew, empty, and run the command again", m.from, m.to)
+	}
+	if err == nil {
+		m.step(stepChecked, "all tables", all.rows)
+	}
+	return tables, err
 }
 
 // copy copies a table. It begins after the last row that an earlier run has stored.
@@ -234,17 +267,13 @@ func (m *migration) copyContent(ctx context.Context, from *sqlite.Store, source 
 	}
 }
 
-// compare reads a table on both sides and compares the sums. It returns the table's
-// number of rows.
-func (m *migration) compare(ctx context.Context, t sqlite.Table, source *sqlite.Export, target *postgres.Import) (int, error) {
-	theirs, ours := newDigest(), newDigest()
+// read reads a table of the source.
+func (m *migration) read(t sqlite.Table, source *sqlite.Export) (theirs *digest, err error) {
+	theirs = newDigest()
 	for last := []any(nil); ; {
 		rows, err := source.Page(t, last, m.batch)
-		if err != nil {
-			return 0, err
-		}
-		if len(rows) == 0 {
-			break
+		if err != nil || len(rows) == 0 {
+			return theirs, err
 		}
 		for _, row := range rows {
 			theirs.add(row)
@@ -252,6 +281,11 @@ func (m *migration) compare(ctx context.Context, t sqlite.Table, source *sqlite.
 		last = rows[len(rows)-1][:t.Key]
 		m.step("read", t.Name, theirs.rows)
 	}
+}
+
+// compare reads a table of the copy and compares it with that of the source.
+func (m *migration) compare(ctx context.Context, t sqlite.Table, theirs *digest, target *postgres.Import) error {
+	ours := newDigest()
 	for last, read := []any(nil), -1; read != ours.rows; {
 		read = ours.rows
 		err := target.Each(ctx, postgres.Table(t), last, m.batch, func(row []any) {
@@ -259,15 +293,15 @@ func (m *migration) compare(ctx context.Context, t sqlite.Table, source *sqlite.
 			last = row[:t.Key]
 		})
 		if err != nil {
-			return 0, err
+			return err
 		}
 		m.step("compared", t.Name, ours.rows)
 	}
 	if ours.rows != theirs.rows || string(ours.Sum(nil)) != string(theirs.Sum(nil)) {
-		return 0, fmt.Errorf("the copy differs in the table %s (%d rows, %d in %s): one of the two was written to since the copy began; make %s anew, empty, and run the command again",
+		return fmt.Errorf("the copy differs in the table %s (%d rows, %d in %s): one of the two was written to since the copy began; make %s anew, empty, and run the command again",
 			t.Name, ours.rows, theirs.rows, m.from, m.to)
 	}
-	return ours.rows, nil
+	return nil
 }
 
 // A digest is the SHA-256 of rows.

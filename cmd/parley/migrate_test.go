@@ -18,6 +18,7 @@ import (
 	"parley/desk"
 	"parley/poster"
 	"parley/store"
+	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
 
@@ -67,16 +68,25 @@ func (m migrationTest) migrate(t *testing.T, code int) string {
 // number of batches.
 func (m migrationTest) stopAfter(t *testing.T, batches int) {
 	t.Helper()
+	n := 0
+	m.stopWhen(t, func(string) bool {
+		n++
+		return n == batches
+	})
+}
+
+// stopWhen starts a copy in batches of two rows, and interrupts it after a step.
+func (m migrationTest) stopWhen(t *testing.T, is func(doing string) bool) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	n := 0
-	c := migration{config.Storage{Dir: m.dir}, config.Storage{URL: m.database}, 2, func(string, string, int) {
-		if n++; n == batches {
+	c := migration{config.Storage{Dir: m.dir}, config.Storage{URL: m.database}, 2, func(doing, _ string, _ int) {
+		if is(doing) {
 			cancel()
 		}
 	}}
 	if _, _, err := c.run(ctx); err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Fatalf("after %d batches, of which the copy was interrupted after %d: %v", n, batches, err)
+		t.Fatalf("an interrupted copy: %v", err)
 	}
 }
 
@@ -177,24 +187,48 @@ func TestMigrateLargeRows(t *testing.T) {
 }
 
 // TestMigrateBroadcasts: a copied broadcast does not go on or begin by itself, because the copy does
-// not know whom the other database reaches.
+// not know whom the other database reaches. That is also so if the command is killed when all
+// is copied and before all of them are stopped: no server starts, and the next run finishes
+// it, unless the source has changed meanwhile.
 func TestMigrateBroadcasts(t *testing.T) {
 	t.Parallel()
 	m := newMigrationTest(t, 1)
 	from, ws := m.source(t)
-	for i, state := range []desk.BroadcastState{desk.BroadcastDraft, desk.BroadcastRunning, desk.BroadcastScheduled} {
-		err := from.InTx(t.Context(), ws, func(tx store.Tx) error {
-			return tx.PutBroadcast(&desk.Broadcast{ID: desk.ID{byte(i + 1)}, Name: "Spring", State: state, CreatedAt: 1, SendAt: 4_900_000_000_000})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	if err := from.Close(); err != nil {
 		t.Fatal(err)
 	}
+	name := func(name string) {
+		from, _ := m.source(t)
+		for i, state := range []desk.BroadcastState{desk.BroadcastDraft, desk.BroadcastRunning, desk.BroadcastScheduled} {
+			err := from.InTx(t.Context(), ws, func(tx store.Tx) error {
+				return tx.PutBroadcast(&desk.Broadcast{ID: desk.ID{byte(i + 1)}, Name: name, State: state, CreatedAt: 1, SendAt: 4_900_000_000_000})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := from.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name("Spring")
+	m.stopWhen(t, func(doing string) bool { return doing == stepChecked })
+	if got := m.ask(t, `SELECT state FROM broadcasts ORDER BY id`); !slices.Equal(got, []string{"draft", "running", "scheduled"}) {
+		t.Fatalf("after the kill they are %q", got)
+	}
+	m.ask(t, `UPDATE broadcasts SET state = 'paused' WHERE state = 'running' RETURNING state`) // as if one were stopped already
+	copied, err := postgres.Open(t.Context(), postgres.Config{URL: m.database, MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(copied.BindSecret(t.Context(), "a server's"), copied.Close()); err == nil || !strings.Contains(err.Error(), "is being copied") {
+		t.Errorf("a server starts: %v", err)
+	}
+	name("Summer")
+	wantWords(t, m.migrate(t, exitFailed), "was written to since the copy was complete")
+	name("Spring")
 	wantWords(t, m.migrate(t, exitDone), `{"name":"broadcasts","rows":3}`)
-	if got, want := m.ask(t, `SELECT state || ' ' || coalesce(body::jsonb ->> 'Reason', '') FROM broadcasts ORDER BY id`), []string{"draft ", "paused stopped", "paused stopped"}; !slices.Equal(got, want) {
+	if got, want := m.ask(t, `SELECT state || ' ' || coalesce(body::jsonb ->> 'Reason', '') FROM broadcasts ORDER BY id`), []string{"draft ", "paused ", "paused stopped"}; !slices.Equal(got, want) {
 		t.Errorf("they are %q, want %q", got, want)
 	}
 }

@@ -115,10 +115,7 @@ func (s *Store) MovePassword(ctx context.Context, ws, member desk.ID, from, to s
 // Password returns the hash of a member's password, or "".
 func (s *Store) Password(ctx context.Context, ws, member desk.ID) (hash string, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		hash, err = one(p, "password", func(row pgx.Row) (hash string, err error) {
-			err = row.Scan(&hash)
-			return hash, err
-		}, `SELECT password FROM member_access WHERE workspace_id = $1 AND member_id = $2`, uuid(ws), uuid(member))
+		hash, err = one(p, "password", scanned[string], `SELECT password FROM member_access WHERE workspace_id = $1 AND member_id = $2`, uuid(ws), uuid(member))
 		return err
 	})
 	return hash, err

@@ -40,10 +40,7 @@ func (t *tx) EraseCallback(n desk.InboundItem) error {
 }
 
 func (t *tx) Callback(n desk.InboundItem) ([]byte, error) {
-	return one(t.pipe, "callback", func(row pgx.Row) (body []byte, err error) {
-		err = row.Scan(&body)
-		return body, err
-	}, callbackQuery+forUpdate, uuid(t.ws), int64(n.ReceivedAt), uuid(n.ID))
+	return one(t.pipe, "callback", scanned[[]byte], callbackQuery+forUpdate, uuid(t.ws), int64(n.ReceivedAt), uuid(n.ID))
 }
 
 // PutCallbackPeople first locks the callback, as a deletion does. If the callback was

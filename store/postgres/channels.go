@@ -146,10 +146,7 @@ func (s *Store) PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t d
 // Resealed tells whether the secrets of the first release have been sealed again.
 func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		done, err = one(p, "resealed", func(row pgx.Row) (done bool, err error) {
-			err = row.Scan(&done)
-			return done, err
-		}, `SELECT resealed FROM installation`)
+		done, err = one(p, "resealed", scanned[bool], `SELECT resealed FROM installation`)
 		return err
 	})
 	return done, err

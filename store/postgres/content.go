@@ -295,10 +295,7 @@ func (c *content) Read(b []byte) (int, error) {
 	if n := c.at / chunkBytes; c.buf == nil || n != c.n {
 		var chunk []byte
 		err := c.s.read(c.ctx, func(p *pipe) (err error) {
-			chunk, err = one(p, "chunk", func(row pgx.Row) (b []byte, err error) {
-				err = row.Scan(&b)
-				return b, err
-			}, `SELECT bytes FROM media_chunks WHERE workspace_id = $1 AND chunks = $2 AND n = $3`, uuid(c.ws), uuid(c.id), n)
+			chunk, err = one(p, "chunk", scanned[[]byte], `SELECT bytes FROM media_chunks WHERE workspace_id = $1 AND chunks = $2 AND n = $3`, uuid(c.ws), uuid(c.id), n)
 			return err
 		})
 		if err != nil {

@@ -31,9 +31,10 @@ const importLock = migrationLock + 1
 
 // The table migration_progress marks a database with an unfinished import, and has the
 // fingerprint of the source. The other tables show how far the import got: rows come in
-// the order of keys, batch by batch.
+// the order of keys, batch by batch. copied is set when they are complete.
 const (
-	makeProgress = `CREATE TABLE IF NOT EXISTS migration_progress (fingerprint text NOT NULL)`
+	makeProgress = `CREATE TABLE IF NOT EXISTS migration_progress (fingerprint text NOT NULL);
+		ALTER TABLE migration_progress ADD COLUMN IF NOT EXISTS copied bytea`
 	dropProgress = `DROP TABLE migration_progress`
 	// placeProgress puts the table on all servers of a cluster.
 	placeProgress = `SELECT create_reference_table('migration_progress') WHERE 'migration_progress'::regclass NOT IN (SELECT logicalrelid FROM pg_dist_partition)`
@@ -75,13 +76,17 @@ func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) 
 	return failed("end the import", err)
 }
 
+// Copied stores the sum of all that was copied, unless an earlier run has done so, and returns
+// the stored sum. A sum of nil only asks: the answer nil means that the copy is not complete.
+func (i *Import) Copied(ctx context.Context, sum []byte) (stored []byte, err error) {
+	err = i.c.QueryRow(ctx, `UPDATE migration_progress SET copied = coalesce(copied, $1) RETURNING copied`, sum).Scan(&stored)
+	return stored, failed("end the copy", err)
+}
+
 // importing tells whether an import is unfinished.
 func (s *Store) importing(ctx context.Context) (begun bool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		begun, err = one(p, "import", func(row pgx.Row) (begun bool, err error) {
-			err = row.Scan(&begun)
-			return begun, err
-		}, `SELECT to_regclass('migration_progress') IS NOT NULL`)
+		begun, err = one(p, "import", scanned[bool], `SELECT to_regclass('migration_progress') IS NOT NULL`)
 		return err
 	})
 	return begun, err

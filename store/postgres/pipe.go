@@ -114,6 +114,12 @@ func all[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query stri
 	return list, p.send(doing)
 }
 
+// scanned reads a row of one column.
+func scanned[T any](row pgx.Row) (v T, err error) {
+	err = row.Scan(&v)
+	return v, err
+}
+
 func readTime(row pgx.Row) (at desk.Time, err error) {
 	err = row.Scan((*int64)(&at))
 	return at, err

@@ -83,10 +83,7 @@ func nextVersion(column, workspace string) string {
 // currentSettings reads the version of the settings, and returns the settings of this
 // version.
 func (s *Store) currentSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
-	version, err := one(p, "workspace", func(row pgx.Row) (version int64, err error) {
-		err = row.Scan(&version)
-		return version, err
-	}, `SELECT settings_version FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(ws))
+	version, err := one(p, "workspace", scanned[int64], `SELECT settings_version FROM workspaces WHERE id = $1 AND NOT deleted`, uuid(ws))
 	if err != nil {
 		return nil, err
 	}
@@ -252,10 +249,7 @@ const ownsQuery = `(SELECT true FROM contacts WHERE workspace_id = $1 AND owner_
 
 func removeMember(p *pipe, ws desk.ID, m *desk.Member) error {
 	id := m.ID
-	owns, err := one(p, "member", func(row pgx.Row) (owns bool, err error) {
-		err = row.Scan(&owns)
-		return owns, err
-	}, ownsQuery, uuid(ws), uuid(id))
+	owns, err := one(p, "member", scanned[bool], ownsQuery, uuid(ws), uuid(id))
 	if err != nil {
 		return err
 	}
@@ -361,10 +355,7 @@ func (s *Store) bind(ctx context.Context, fingerprint string) error {
 
 func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		fingerprint, err = one(p, "installation", func(row pgx.Row) (fingerprint string, err error) {
-			err = row.Scan(&fingerprint)
-			return fingerprint, err
-		}, `SELECT fingerprint FROM installation`)
+		fingerprint, err = one(p, "installation", scanned[string], `SELECT fingerprint FROM installation`)
 		return err
 	})
 	return fingerprint, err

@@ -39,10 +39,7 @@ func (t *tx) Snippet(shortcut string) (found *desk.Snippet, count int, err error
 		found = &s
 		return err
 	}, snippetQuery, uuid(t.ws), shortcut)
-	count, err = one(t.pipe, "snippets", func(row pgx.Row) (n int, err error) {
-		err = row.Scan(&n)
-		return n, err
-	}, countSnippets, uuid(t.ws))
+	count, err = one(t.pipe, "snippets", scanned[int], countSnippets, uuid(t.ws))
 	return found, count, err
 }
 

@@ -95,10 +95,7 @@ func (s *Store) NextUpload(ctx context.Context, ws desk.ID) (u *desk.Upload, err
 // Rejected returns the rejected rows of a run at a place, or nil.
 func (s *Store) Rejected(ctx context.Context, ws, run desk.ID, at int64) (rows []byte, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		rows, err = one(p, "rejected rows", func(row pgx.Row) (body []byte, err error) {
-			err = row.Scan(&body)
-			return body, err
-		}, rejectedQuery, uuid(ws), uuid(run), at)
+		rows, err = one(p, "rejected rows", scanned[[]byte], rejectedQuery, uuid(ws), uuid(run), at)
 		return err
 	})
 	return rows, err
@@ -119,10 +116,7 @@ func (t *tx) PutUpload(u *desk.Upload) error {
 }
 
 func (t *tx) UploadSlots() ([]int, error) {
-	return all(t.pipe, "slots of uploads", func(row pgx.Row) (slot int, err error) {
-		err = row.Scan(&slot)
-		return slot, err
-	}, uploadSlotsQuery, uuid(t.ws))
+	return all(t.pipe, "slots of uploads", scanned[int], uploadSlotsQuery, uuid(t.ws))
 }
 
 func (t *tx) OldUploads(made, ended desk.Time, limit int) ([]*desk.Upload, error) {
