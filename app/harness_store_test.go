@@ -31,10 +31,10 @@ type faultyStore struct {
 	newest func()                   // called after each look at the newest claims of a broadcast
 	takes  func([]store.NumberHash) // called with the hashes of numbers that a row of a broadcast takes
 
-	hang  func(ctx context.Context, ws desk.ID) // called before templates and contacts of a dry run are read
-	queue func()                                // called before each page of events is read, like a wait for a connection
-	read  func(*store.EventPage)                // called with each page of events that was read
-	pages func()                                // called after each page of contacts that was read in the order of ids
+	hang  func(ws desk.ID)       // called before templates and contacts of a dry run are read
+	queue func()                 // called before each page of events is read, like a wait for a connection
+	read  func(*store.EventPage) // called with each page of events that was read
+	pages func()                 // called after each page of contacts that was read in the order of ids
 
 	down    atomic.Bool  // transactions can't begin
 	away    atomic.Bool  // events can't be read
@@ -98,14 +98,14 @@ func (s *faultyStore) ending(when moment, messages int) error {
 
 func (s *faultyStore) Templates(ctx context.Context, ws, channel desk.ID) (int64, []desk.TemplateSource, error) {
 	if s.hang != nil {
-		s.hang(ctx, ws)
+		s.hang(ws)
 	}
 	return s.Store.Templates(ctx, ws, channel)
 }
 
 func (s *faultyStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
 	if s.hang != nil {
-		s.hang(ctx, ws)
+		s.hang(ws)
 	}
 	return s.Store.Book(ctx, ws, l)
 }

@@ -28,12 +28,12 @@ type libraries struct {
 	fetches turns         // the fetches of this process, at most one for each workspace
 	queue   queue         // of SyncStale
 	slots   chan struct{} // has an element for each fetch of SyncStale
+	reads   turns         // reads from the store, at most one for each workspace
+	parsing sync.Mutex    // held while a library is parsed, to limit memory
 
 	mu        sync.RWMutex
 	byChannel map[desk.ID]keptLibrary
 	bytes     int
-	reads     turns      // reads from the store, at most one for each workspace
-	parsing   sync.Mutex // held while a library is parsed, to limit memory
 }
 
 // A keptLibrary is a library, and how many bytes of the provider's JSON it was read from.

@@ -8,7 +8,7 @@ import (
 )
 
 // turns lets the workspaces do something independently of each other, but each of them only
-// once at a time.
+// once at a time. The zero ID can stand for all of them.
 type turns struct {
 	mu    sync.Mutex
 	ended map[desk.ID]chan struct{} // is closed when the workspace's turn has ended

@@ -12,8 +12,7 @@ import (
 
 // TestStuckReads: the rows of one workspace can't be read, like those on a database server
 // that does not answer. Others still read their templates. Their large dry runs, of which
-// only one runs at a time, wait only as long as the caller does, and for one of the stuck
-// workspace's, not for each.
+// only one runs at a time, wait only as long as the caller does.
 func TestStuckReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -21,7 +20,7 @@ func TestStuckReads(t *testing.T) {
 	channel, others := w.connect(metaNumber, metaBusiness), other.connect("200300400500601", "100200300400501")
 	answers := make(chan struct{})
 	hung := make(chan struct{}, 10)
-	slow := &faultyStore{Store: w.file, hang: func(_ context.Context, ws desk.ID) {
+	slow := &faultyStore{Store: w.file, hang: func(ws desk.ID) {
 		if ws == w.ws {
 			hung <- struct{}{}
 			<-answers
@@ -52,7 +51,7 @@ func TestStuckReads(t *testing.T) {
 	_, err = a.TemplatesOf(ctx, w.operator(), channel)
 	refused(t, err, desk.Unavailable)
 	if len(hung) > 0 {
-		t.Error("two large dry runs of a workspace run at the same time")
+		t.Error("two large dry runs run at the same time")
 	}
 	close(answers)
 	for range 5 {

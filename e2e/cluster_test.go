@@ -199,23 +199,22 @@ func (s *shop) call(node int, method, path, body string, header ...string) (repl
 
 // pause returns the pause of a shop after a call. However many shops there are, together they
 // call as often as one without others would, because they share the processors with the
-// servers: the effects of a failure are only seen if the load leaves room. After a 503, a
-// shop tries again soon.
-func pause(ofOne time.Duration, r reply) time.Duration {
-	if r.status == http.StatusServiceUnavailable {
-		return 200 * time.Millisecond
-	}
-	return ofOne * time.Duration(*clusterWorkspaces)
-}
+// servers: the effects of a failure are only seen if the load leaves room.
+func pause(ofOne time.Duration) time.Duration { return ofOne * time.Duration(*clusterWorkspaces) }
+
+// soon is the pause of a shop after a 503.
+const soon = 200 * time.Millisecond
 
 func (s *shop) write(ctx context.Context, t *testing.T) {
 	for n := 0; ctx.Err() == nil; n++ {
+		wait := pause(50 * time.Millisecond)
 		person, note := fmt.Sprintf("p%d", n%50), strconv.Itoa(n) // written again and again, by both nodes
 		r, err := s.call(n%2, "POST", "/contacts", fmt.Sprintf(`{"external_id":"%s","note":"%s"}`, person, note))
 		switch {
 		case err != nil:
 			t.Errorf("a write is not answered: %v", err)
 		case r.status == http.StatusServiceUnavailable:
+			wait = soon
 			if r.header.Get("Retry-After") == "" {
 				t.Errorf("503 without Retry-After: %s", r.body)
 			}
@@ -227,7 +226,7 @@ func (s *shop) write(ctx context.Context, t *testing.T) {
 			s.acked[person] = note
 			s.mu.Unlock()
 		}
-		time.Sleep(pause(50*time.Millisecond, r))
+		time.Sleep(wait)
 	}
 }
 
@@ -244,12 +243,12 @@ func (s *shop) sends(ctx context.Context, t *testing.T) {
 				t.Errorf("a send is answered %d: %s%v", r.status, r.body, err)
 				return
 			}
-			time.Sleep(pause(0, r))
+			time.Sleep(soon)
 		}
 		s.mu.Lock()
 		s.sent = append(s.sent, phone)
 		s.mu.Unlock()
-		time.Sleep(pause(200*time.Millisecond, reply{}))
+		time.Sleep(pause(200 * time.Millisecond))
 	}
 }
 

@@ -1,12 +1,11 @@
 package postgres
 
 import (
-	"time"
-
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"parley/desk"
 	"parley/store"
