@@ -245,6 +245,9 @@ func TestBroadcastCodes(t *testing.T) {
 			})
 			if test.after != nil {
 				w.sim.ClearRules()
+				waitFor(t, "the fetch that the refusal caused", func() bool { // or it would take back what is reported next
+					return test.reason != "template" || !strings.Contains(string(c.must(t, 200, "GET", "/templates", "")), fmt.Sprintf("%q", template))
+				})
 				test.after(template)
 				waitFor(t, "a resume", func() bool {
 					r, err := c.send("POST", "/broadcasts/"+id+"/resume", `{}`)

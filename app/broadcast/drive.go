@@ -149,6 +149,18 @@ func (d *drive) inFlight() int {
 	return d.flights
 }
 
+// runner returns what is known of the present run of a broadcast. What a flight of an earlier run
+// finds out later does not pause a broadcast that was resumed.
+func (d *drive) runner(b *desk.Broadcast) *runner {
+	r := d.runners[b.ID]
+	if r == nil || r.since != b.ResumedAt {
+		r = newRunner()
+		r.since = b.ResumedAt
+		d.runners[b.ID] = r
+	}
+	return r
+}
+
 // round gives each broadcast of a workspace a turn. It returns how long there is nothing to do
 // for any of them; busy tells whether there will be something soon.
 func (a *Service) round(ctx context.Context, d *drive) (wait time.Duration, busy bool, err error) {
@@ -168,12 +180,7 @@ func (a *Service) round(ctx context.Context, d *drive) (wait time.Duration, busy
 			continue
 		}
 		busy, there[b.ID] = true, true
-		r := d.runners[b.ID]
-		if r == nil {
-			r = newRunner()
-			d.runners[b.ID] = r
-		}
-		next, err := a.step(ctx, d, settings, b, r)
+		next, err := a.step(ctx, d, settings, b, d.runner(b))
 		if err != nil {
 			return 0, true, err
 		}

@@ -13,6 +13,7 @@ import (
 // A runner is what a process remembers of a broadcast that runs. It is used by the drive's
 // goroutine and by those of its flights.
 type runner struct {
+	since    desk.Time // when the run began
 	mu       sync.Mutex
 	buffer   []look           // judged, to be sent
 	busy     map[desk.ID]bool // rows that are in the buffer, or are being sent

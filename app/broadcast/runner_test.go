@@ -92,3 +92,20 @@ func TestRunner_refused(t *testing.T) {
 		t.Errorf("after one was taken, it waits %v", r.until-now)
 	}
 }
+
+// TestRunner_resumed: a flight of an earlier run is refused after the broadcast was resumed.
+func TestRunner_resumed(t *testing.T) {
+	t.Parallel()
+	d := &drive{runners: map[desk.ID]*runner{}}
+	b := &desk.Broadcast{ID: desk.ID{1}, ResumedAt: 1000}
+	first := d.runner(b)
+	if d.runner(b) != first {
+		t.Error("a run has two runners")
+	}
+	b.ResumedAt = 2000
+	again := d.runner(b)
+	first.pause = desk.PausedTemplate
+	if again.pause != "" || d.runner(b) != again {
+		t.Error("the resumed broadcast is paused again")
+	}
+}
