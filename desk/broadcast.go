@@ -496,8 +496,12 @@ func (b *Broadcast) SkipsOpen() bool {
 // BroadcastShape identifies what a template says and needs. A broadcast goes on only with the
 // template that it was started with.
 func (t *Template) BroadcastShape() string {
+	texts := []string{t.Header, t.Body, t.Category}
+	for _, n := range t.Needs {
+		texts = append(texts, n.Address, string(n.Kind), n.URL)
+	}
 	h := sha256.New()
-	for _, text := range append([]string{t.Header, t.Body, t.Category}, t.broadcastNeeds()...) {
+	for _, text := range texts {
 		h.Write([]byte(text))
 		h.Write([]byte{0})
 	}

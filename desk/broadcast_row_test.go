@@ -89,6 +89,18 @@ func TestBroadcastShape(t *testing.T) {
 	if castTemplate(t).BroadcastShape() != was {
 		t.Error("the same template has two shapes")
 	}
+	shapes := map[string]desk.Need{}
+	for _, need := range []desk.Need{
+		{Address: desk.MediaAddress, Kind: desk.KindImage}, {Address: desk.MediaAddress, Kind: desk.KindVideo},
+		{Address: "button.0", URL: "https://shop.example/{{1}}"}, {Address: "button.0", URL: "https://other.example/{{1}}"}, {Address: "button.1", URL: "https://shop.example/{{1}}", Button: 1},
+	} {
+		c := castTemplate(t)
+		c.Needs = []desk.Need{need}
+		if other, same := shapes[c.BroadcastShape()]; same {
+			t.Errorf("%+v has the shape of %+v", need, other)
+		}
+		shapes[c.BroadcastShape()] = need
+	}
 }
 
 // TestFollow: what the outcome of an attempt makes of its row.
