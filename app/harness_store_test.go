@@ -35,6 +35,7 @@ type faultyStore struct {
 	queue func()                 // called before each page of events is read, like a wait for a connection
 	read  func(*store.EventPage) // called with each page of events that was read
 	pages func()                 // called after each page of contacts that was read in the order of ids
+	last  func()                 // called after each look-up of the newest contact, as a start does for an audience
 
 	down    atomic.Bool  // transactions can't begin
 	away    atomic.Bool  // events can't be read
@@ -116,6 +117,14 @@ func (s *faultyStore) ContactsAfter(ctx context.Context, ws, after desk.ID, limi
 		s.pages()
 	}
 	return list, more, err
+}
+
+func (s *faultyStore) LastContact(ctx context.Context, ws desk.ID) (desk.ID, error) {
+	id, err := s.Store.LastContact(ctx, ws)
+	if s.last != nil {
+		s.last()
+	}
+	return id, err
 }
 
 var errAgain = errors.New("run it again")

@@ -161,13 +161,15 @@ func existing(tx store.Tx, id desk.ID, in ...desk.BroadcastState) (*desk.Broadca
 	return b, nil
 }
 
-// put stores a changed broadcast with its event, unless nothing has changed.
+// put stores a changed broadcast with its event, unless nothing has changed. Each change gives it
+// another UpdatedAt, also if the clock of this server is behind that of another one: by it, a start
+// knows that the broadcast is still the one that was checked.
 func put(tx store.Tx, before, b *desk.Broadcast, by desk.Actor, now desk.Time) error {
 	changed := b.Changes(before)
 	if changed == nil {
 		return nil
 	}
-	b.UpdatedAt = max(now, before.UpdatedAt)
+	b.UpdatedAt = max(now, before.UpdatedAt+1)
 	if err := tx.PutBroadcast(b); err != nil {
 		return err
 	}

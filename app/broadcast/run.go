@@ -41,7 +41,8 @@ func (a *Service) step(ctx context.Context, d *drive, s *desk.Settings, b *desk.
 	return 0, a.tidy(ctx, d, b)
 }
 
-// begins starts a scheduled broadcast.
+// begins starts a scheduled broadcast. If it or its template is not as it was when it was started,
+// it does not begin.
 func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast) error {
 	why, r := desk.BroadcastReason(""), ready{}
 	if a.Now()-b.SendAt > desk.Time(desk.BroadcastStopped.Milliseconds()) {
@@ -55,15 +56,19 @@ func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *des
 				return err
 			}
 			why = refusedStart(err)
+		} else if r.template.BroadcastShape() != b.Shape {
+			why = desk.PausedTemplate
 		}
 	}
-	return a.update(ctx, d, b.ID, desk.BroadcastScheduled, func(tx store.Tx, b *desk.Broadcast) {
-		if why != "" {
-			b.Pause(why)
-			return
+	return a.update(ctx, d, b.ID, desk.BroadcastScheduled, func(tx store.Tx, now *desk.Broadcast) {
+		switch {
+		case now.UpdatedAt != b.UpdatedAt: // the next round looks at it again
+		case why != "":
+			now.Pause(why)
+		default:
+			r.begin(now, now.StartedBy, max(a.Now(), now.SendAt))
+			now.DrivenAt = tx.Now()
 		}
-		r.begin(b, b.StartedBy, max(a.Now(), b.SendAt))
-		b.DrivenAt = tx.Now()
 	})
 }
 

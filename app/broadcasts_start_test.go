@@ -1,0 +1,290 @@
+package app_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/app"
+	"parley/desk"
+	"parley/provider"
+	"parley/store"
+)
+
+// TestBroadcast_keyChanged: a caller whose key was revoked, has expired or lost the permission after
+// it was authenticated changes no broadcast, whatever the broadcast's state.
+func TestBroadcast_keyChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range keyChanges {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			b, p := w.draft("905320000001"), w.caller()
+			must(t, c.change(w))
+			for what, call := range map[string]func() (*desk.Broadcast, error){
+				"create": func() (*desk.Broadcast, error) {
+					return w.Broadcasts.Create(t.Context(), p, &desk.BroadcastInput{Name: text("Spring"), Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "hello", Language: "en"}}})
+				},
+				"edit": func() (*desk.Broadcast, error) {
+					return w.Broadcasts.Edit(t.Context(), p, b.ID, &desk.BroadcastInput{Name: text("Summer")})
+				},
+				"start":      func() (*desk.Broadcast, error) { return w.Broadcasts.Start(t.Context(), p, b.ID) },
+				"unschedule": func() (*desk.Broadcast, error) { return w.Broadcasts.Unschedule(t.Context(), p, b.ID) },
+				"pause":      func() (*desk.Broadcast, error) { return w.Broadcasts.Pause(t.Context(), p, b.ID) },
+				"cancel":     func() (*desk.Broadcast, error) { return w.Broadcasts.Cancel(t.Context(), p, b.ID) },
+				"delete":     func() (*desk.Broadcast, error) { return nil, w.Broadcasts.Delete(t.Context(), p, b.ID) },
+				"clear":      func() (*desk.Broadcast, error) { return nil, w.Broadcasts.Clear(t.Context(), p, b.ID) },
+				"add": func() (*desk.Broadcast, error) {
+					_, err := w.Broadcasts.Add(t.Context(), p, b.ID, []desk.RowInput{{Find: phoneOf("905320000002")}})
+					return nil, err
+				},
+			} {
+				if _, err := call(); !desk.IsType(err, c.want) {
+					t.Errorf("%s: %v, want %s", what, err, c.want)
+				}
+			}
+			if now := w.broadcastNow(b.ID); now.State != desk.BroadcastDraft || now.Name != b.Name || now.Rows != 1 {
+				t.Errorf("it is %s, %q, with %d rows", now.State, now.Name, now.Rows)
+			}
+		})
+	}
+}
+
+// TestBroadcast_startOvertaken: what happens between the checks of a start and its transaction
+// counts: nothing starts that was not checked.
+func TestBroadcast_startOvertaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := w.admin()
+	start := func(id desk.ID) error { _, err := w.Broadcasts.Start(t.Context(), w.caller(), id); return err }
+	startOne := func(id desk.ID) error { _, err := w.Broadcasts.StartFor(t.Context(), w.caller(), id, 1); return err }
+	resume := func(id desk.ID) error { _, err := w.Broadcasts.Resume(t.Context(), w.caller(), id); return err }
+	edit := func(id desk.ID) error {
+		_, err := w.Broadcasts.Edit(t.Context(), w.operator(), id, &desk.BroadcastInput{Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "sale", Language: "en"}}})
+		return err
+	}
+	rename := func(id desk.ID) error {
+		_, err := w.Broadcasts.Edit(t.Context(), w.caller(), id, &desk.BroadcastInput{Name: text("Summer")})
+		return err
+	}
+	starts := func(id desk.ID) error { _, err := w.Broadcasts.Start(t.Context(), admin, id); return err }
+	pause := func(id desk.ID) error { _, err := w.Broadcasts.Pause(t.Context(), admin, id); return err }
+	cancel := func(id desk.ID) error { _, err := w.Broadcasts.Cancel(t.Context(), admin, id); return err }
+	both := func(first, second func(desk.ID) error) func(desk.ID) error {
+		return func(id desk.ID) error {
+			if err := first(id); err != nil {
+				return err
+			}
+			return second(id)
+		}
+	}
+	add := func(id desk.ID) error { w.addRows(id, "905320000002"); return nil }
+	clear := func(id desk.ID) error { return w.Broadcasts.Clear(t.Context(), admin, id) }
+	for name, c := range map[string]struct {
+		before    func(desk.ID) error // nil: the broadcast is a draft
+		call      func(desk.ID) error
+		meanwhile func(desk.ID) error
+		want      desk.ErrorType // "": none
+		state     desk.BroadcastState
+	}{
+		"started by another":           {nil, start, starts, "", desk.BroadcastRunning},
+		"started and paused":           {nil, start, both(starts, pause), desk.BroadcastInState, desk.BroadcastPaused},
+		"another template":             {nil, start, edit, desk.Unavailable, desk.BroadcastDraft},
+		"other people":                 {nil, startOne, add, desk.Changed, desk.BroadcastDraft},
+		"nobody left":                  {nil, start, clear, desk.Unavailable, desk.BroadcastDraft},
+		"resumed by another":           {both(starts, pause), resume, func(id desk.ID) error { _, err := w.Broadcasts.Resume(t.Context(), admin, id); return err }, "", desk.BroadcastRunning},
+		"cancelled":                    {both(starts, pause), resume, cancel, desk.BroadcastInState, desk.BroadcastCancelled},
+		"renamed draft, begun by then": {nil, rename, starts, desk.Unavailable, desk.BroadcastRunning},
+	} {
+		w.clock.server.Store(0)
+		b := w.draft("905320000001")
+		w.clock.server.Store(int64(-time.Minute)) // another server's clock is behind
+		if c.before != nil {
+			must(t, c.before(b.ID))
+		}
+		w.store.in(1, begin, func() error { return c.meanwhile(b.ID) })
+		err := c.call(b.ID)
+		now := w.broadcastNow(b.ID)
+		if c.want == "" && err != nil || c.want != "" && !desk.IsType(err, c.want) || now.State != c.state || now.Name != b.Name {
+			t.Errorf("%s: %v, and it is %s as %q; want %q and %s", name, err, now.State, now.Name, c.want, c.state)
+		}
+		if now.State == desk.BroadcastRunning && now.StartedBy != admin.Actor {
+			t.Errorf("%s: it is started by %+v", name, now.StartedBy)
+		}
+	}
+}
+
+// TestBroadcast_active: of the broadcasts of a workspace, at most so many run or are paused. One of
+// them can be resumed.
+func TestBroadcast_active(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, more := w.draft("905320000001"), w.draft("905320000002")
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
+		for range desk.MaxActiveBroadcasts - 1 {
+			paused := *b
+			paused.ID, paused.State, paused.Counts = w.clock.newID(), desk.BroadcastPaused, nil
+			if err := tx.PutBroadcast(&paused); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	_, err = w.Broadcasts.Start(t.Context(), w.caller(), more.ID)
+	refused(t, err, desk.InvalidRequest)
+	_, err = w.Broadcasts.Pause(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	_, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+	must(t, err)
+}
+
+// setLibrary makes the provider's library another one, and fetches it.
+func (w *world) setLibrary(list ...desk.TemplateSource) {
+	w.t.Helper()
+	w.provider.mu.Lock()
+	w.provider.library = list
+	w.provider.mu.Unlock()
+	_, _, err := w.SyncChannel(context.Background(), w.operator(), w.channel)
+	must(w.t, err)
+}
+
+// TestBroadcast_sendAt: at its time, a scheduled broadcast is checked as at its start. If something
+// is against it, it is paused, and nothing is sent.
+func TestBroadcast_sendAt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   desk.BroadcastReason
+	}{
+		"key revoked": {func(w *world) { must(w.t, keyChanges["revoked"].change(w)) }, desk.PausedStarter},
+		"key edited":  {func(w *world) { must(w.t, keyChanges["edited"].change(w)) }, desk.PausedStarter},
+		"channel disabled": {func(w *world) {
+			off := false
+			_, err := w.EditChannel(context.Background(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off})
+			must(w.t, err)
+		}, desk.PausedChannel},
+		"template gone":          {func(w *world) { w.setLibrary(template("other", "en", "UTILITY", "", "Hello there!")) }, desk.PausedTemplate},
+		"template in others":     {func(w *world) { w.setLibrary(template("hello", "tr", "UTILITY", "", "Merhaba!")) }, desk.PausedTemplate},
+		"template says else":     {func(w *world) { w.setLibrary(template("hello", "en", "UTILITY", "", "Bye!")) }, desk.PausedTemplate},
+		"template is marketing":  {func(w *world) { w.setLibrary(template("hello", "en", "MARKETING", "", "Hello there!")) }, desk.PausedTemplate},
+		"template without value": {func(w *world) { w.setLibrary(template("hello", "en", "UTILITY", "", "Hello {{1}}!")) }, desk.PausedTemplate},
+		"attribute archived": {func(w *world) {
+			_, err := w.ArchiveAttribute(context.Background(), w.operator(), "ok", true)
+			must(w.t, err)
+		}, desk.PausedAsked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.knowsOK()
+			person := w.put(phoned("905320000001"), saysOK(true))
+			b := w.consented(desk.TemplateName{Name: "hello", Language: "en"}, nil, person)
+			_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{SendAt: desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.now().Add(time.Minute))}})
+			must(t, err)
+			_, err = w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+			must(t, err)
+			c.change(w)
+			w.clock.advance(2 * time.Minute)
+			w.run()
+			b = w.until(b.ID, "its time", func(b *desk.Broadcast) bool {
+				return b.State != desk.BroadcastScheduled && b.State != desk.BroadcastRunning
+			})
+			if b.State != desk.BroadcastPaused || b.Reason != c.want || b.StartedAt != 0 || len(w.provider.sent()) != 0 {
+				t.Errorf("it is %s as %q, begun at %d; want %s", b.State, b.Reason, b.StartedAt, c.want)
+			}
+		})
+	}
+}
+
+// TestBroadcast_rescheduled: a broadcast that gets another time while it is checked at its time waits
+// for the other one.
+func TestBroadcast_rescheduled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.named("Lucia", "905320000001")
+	b := w.draftFor(10, desk.Audience{Filter: withName()})
+	plan := func(after time.Duration) {
+		_, err := w.Broadcasts.Edit(context.Background(), w.caller(), b.ID, &desk.BroadcastInput{SendAt: desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.now().Add(after))}})
+		must(t, err)
+		_, err = w.Broadcasts.Start(context.Background(), w.caller(), b.ID)
+		must(t, err)
+	}
+	plan(time.Minute)
+	w.clock.advance(2 * time.Minute)
+	again := make(chan struct{}, 1)
+	again <- struct{}{}
+	var planned atomic.Bool
+	w.store.last = func() {
+		select {
+		case <-again:
+			_, err := w.Broadcasts.Unschedule(context.Background(), w.caller(), b.ID)
+			must(t, err)
+			plan(time.Hour)
+			planned.Store(true)
+		default:
+		}
+	}
+	w.run()
+	waitFor(t, "another time", planned.Load)
+	w.restsBroadcasts()
+	if b = w.broadcastNow(b.ID); b.State != desk.BroadcastScheduled || len(w.provider.sent()) != 0 {
+		t.Errorf("it is %s; %d were sent", b.State, len(w.provider.sent()))
+	}
+}
+
+// TestBroadcast_resumed: what failed before a broadcast was resumed does not pause it again.
+func TestBroadcast_resumed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provider.plays(refuses)
+	b := w.draft(numbersFrom(0, 250)...)
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "a pause", func(b *desk.Broadcast) bool {
+		return b.State == desk.BroadcastPaused && b.Counts.ByStatus[desk.RowSending] == 0
+	})
+	left := b.Counts.ByStatus[desk.RowPending]
+	w.restsBroadcasts()
+	w.provider.plays(takes)
+	_, err := w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	b = w.until(b.ID, "its end", func(b *desk.Broadcast) bool { return b.State != desk.BroadcastRunning })
+	if b.State != desk.BroadcastDone || left == 0 || b.Counts.ByStatus[desk.RowSent] != left {
+		t.Errorf("it is %s as %q: %v, of which %d were left", b.State, b.Reason, b.Counts.ByStatus, left)
+	}
+}
+
+// TestBroadcast_probes: after a refusal for now, one message at a time is tried, until the provider
+// takes one; also by a process that goes on for another one.
+func TestBroadcast_probes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft(numbersFrom(0, 40)...)
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error { // as another process left it
+		b, err := tx.Broadcast(b.ID)
+		if err != nil {
+			return err
+		}
+		b.Reason = desk.WaitsForProvider
+		return tx.PutBroadcast(b)
+	}))
+	var calls atomic.Int64
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		n, ended := calls.Add(1), w.Broadcasts.Outcomes()
+		if n == 2 && ended[desk.RowPending] == 0 || n > 2 && ended[desk.RowSent] == 0 {
+			t.Errorf("message %d is sent beside the one that tries", n)
+		}
+		if n == 1 {
+			return refusesForNow(2)(ctx, d)
+		}
+		return takes(ctx, d)
+	})
+	w.run()
+	w.until(b.ID, "a wait", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForProvider && b.ResumesAt > 0 })
+	w.clock.up.Add(int64(time.Hour))
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+}
