@@ -274,7 +274,8 @@ func TestBroadcast_cancel(t *testing.T) {
 	w.recounted(b)
 }
 
-// TestBroadcast_skips: each reason, at the turn.
+// TestBroadcast_skips: each reason, at the turn. The opt-in of who is sent to names the attribute and
+// who started the broadcast.
 func TestBroadcast_skips(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -334,6 +335,11 @@ func TestBroadcast_skips(t *testing.T) {
 	for _, d := range w.provider.sent() {
 		if d.Number == "905320000002" {
 			t.Error("the row went to another number than it names")
+		}
+	}
+	for _, at := range w.attempts() {
+		if o := at.OptIn(); o == nil || o.Attribute != "ok" || o.Actor() != b.StartedBy {
+			t.Errorf("the opt-in is %+v", o)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestBroadcast_hours(t *testing.T) {
 			w.clock.until(stops)
 			b = w.until(b.ID, "its end", in(desk.BroadcastDone))
 			times := sent()
-			if len(times) != 2 || b.Counts.Skips[desk.SkipLate] != 1 || times[1].Sub(times[0]) < 10*time.Minute {
+			if len(times) != 2 || b.Counts.Skips[desk.SkipLate] != 1 || times[1].Sub(times[0]) < 9*time.Minute { // the first may be sent some time after its claim
 				t.Errorf("sent at %v, skipped %v", times, b.Counts.Skips)
 			}
 			for _, at := range times {
