@@ -288,3 +288,60 @@ func TestBroadcast_probes(t *testing.T) {
 	w.clock.up.Add(int64(time.Hour))
 	w.until(b.ID, "its end", in(desk.BroadcastDone))
 }
+
+// TestBroadcast_forbidden: a caller without the permission is refused for that, also where the state
+// of the broadcast is against the change. Changing a draft needs another permission than changing it
+// later.
+func TestBroadcast_forbidden(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	draft, running, ended := w.draft("905320000001").ID, w.draft("905320000002").ID, w.cancelled("905320000003")
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), running)
+	must(t, err)
+	edit := func(in desk.BroadcastInput) func(desk.Principal, desk.ID) error {
+		return func(p desk.Principal, id desk.ID) error {
+			_, err := w.Broadcasts.Edit(t.Context(), p, id, &in)
+			return err
+		}
+	}
+	one := func(call func(context.Context, desk.Principal, desk.ID) (*desk.Broadcast, error)) func(desk.Principal, desk.ID) error {
+		return func(p desk.Principal, id desk.ID) error { _, err := call(t.Context(), p, id); return err }
+	}
+	rename, unasked := edit(desk.BroadcastInput{Name: text("Summer")}), edit(desk.BroadcastInput{Consent: desk.Field[desk.Consent]{Set: true, Null: true}})
+	start, resume := one(w.Broadcasts.Start), one(w.Broadcasts.Resume)
+	remove := func(p desk.Principal, id desk.ID) error { return w.Broadcasts.Delete(t.Context(), p, id) }
+	empty := func(p desk.Principal, id desk.ID) error { return w.Broadcasts.Clear(t.Context(), p, id) }
+	add := func(p desk.Principal, id desk.ID) error {
+		_, err := w.Broadcasts.Add(t.Context(), p, id, []desk.RowInput{{Find: phoneOf("905320000009")}})
+		return err
+	}
+	writes := map[string]func(desk.Principal, desk.ID) error{
+		"unschedule": one(w.Broadcasts.Unschedule), "pause": one(w.Broadcasts.Pause), "cancel": one(w.Broadcasts.Cancel), "delete": remove, "clear": empty, "add": add,
+	}
+	sends := map[string]func(desk.Principal, desk.ID) error{"start": start, "resume": resume}
+	for _, c := range []struct {
+		may   string
+		of    desk.ID
+		calls map[string]func(desk.Principal, desk.ID) error
+	}{
+		{"broadcasts:read,broadcasts:send,contacts:read", draft, writes},
+		{"broadcasts:read,broadcasts:send,contacts:read", running, writes},
+		{"broadcasts:read,broadcasts:send,contacts:read", ended, writes},
+		{"broadcasts:read,broadcasts:write", draft, sends},
+		{"broadcasts:read,broadcasts:write", running, sends},
+		{"broadcasts:read,broadcasts:write", ended, sends},
+		{"broadcasts:write", draft, map[string]func(desk.Principal, desk.ID) error{"add": add}},
+		{"broadcasts:read,broadcasts:send", draft, map[string]func(desk.Principal, desk.ID) error{"rename": rename, "no consent": unasked}},
+		{"broadcasts:read,broadcasts:write", running, map[string]func(desk.Principal, desk.ID) error{"rename": rename, "no consent": unasked}},
+		{"broadcasts:read,broadcasts:write", ended, map[string]func(desk.Principal, desk.ID) error{"rename": rename, "no consent": unasked}},
+	} {
+		key, _ := w.newKey(c.may)
+		p, err := w.Access.Authenticate(t.Context(), key)
+		must(t, err)
+		for what, call := range c.calls {
+			if err := call(p, c.of); !desk.IsType(err, desk.Forbidden) {
+				t.Errorf("%s of one that is %s, with %s: %v", what, w.broadcastNow(c.of).State, c.may, err)
+			}
+		}
+	}
+}
