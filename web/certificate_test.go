@@ -236,10 +236,11 @@ func TestCertificate(t *testing.T) {
 		cert, key := newPair(t, 2)
 		s.write(t, s.certFile, cert)
 		time.Sleep(3 * time.Second)
-		s.write(t, s.keyFile, key)
+		synctest.Wait() // a look at the files may be under way
 		if n := s.serial(t); n != 1 {
 			t.Errorf("certificate %d is in use, whose key was not there", n)
 		}
+		s.write(t, s.keyFile, key)
 		time.Sleep(soon)
 		if n := s.serial(t); n != 2 || strings.Contains(s.log.String(), "level=WARN") {
 			t.Errorf("certificate %d is in use; logged:\n%s", n, s.log)
