@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -193,8 +194,9 @@ func pings(a *attacked) (stop func()) {
 }
 
 // TestAttacks: during each attack, a neighbour in another workspace gets responses, and
-// the server does not exceed its memory. From strength 1, the test also checks the
-// neighbour's waits, and is alone on the machine.
+// the server does not exceed its memory. From strength 1, each attack has a new server and is
+// alone on the machine, and the test also checks the neighbour's waits. Otherwise, attacks on a
+// server with the same flags come one after the other on one server.
 func TestAttacks(t *testing.T) {
 	beside := func(t *testing.T) {
 		t.Helper()
@@ -203,12 +205,32 @@ func TestAttacks(t *testing.T) {
 		}
 	}
 	beside(t)
-	for _, attack := range attacks {
-		t.Run(attack.name, func(t *testing.T) {
+	for n, together := range attacksTogether() {
+		t.Run(fmt.Sprintf("server %d", n+1), func(t *testing.T) {
 			beside(t)
-			eachStore(t, func(t *testing.T, dir string, flags []string) { newAttacked(t, dir, flags, attack).run(attack) })
+			eachStore(t, func(t *testing.T, dir string, flags []string) {
+				a := newAttacked(t, dir, flags, together)
+				for _, attack := range together {
+					t.Run(attack.name, func(t *testing.T) { a.run(t, attack) })
+				}
+			})
 		})
 	}
+}
+
+// attacksTogether returns the attacks that one server gets, one after the other.
+func attacksTogether() (groups [][]attack) {
+	for _, next := range attacks {
+		i := slices.IndexFunc(groups, func(g []attack) bool {
+			return *attackStrength < 1 && g[0].handles == next.handles && slices.Equal(g[0].serve, next.serve)
+		})
+		if i < 0 {
+			groups = append(groups, []attack{next})
+		} else {
+			groups[i] = append(groups[i], next)
+		}
+	}
+	return groups
 }
 
 // An attacked is a server with two workspaces: the attacker's, which is embedded, and a
@@ -219,10 +241,12 @@ type attacked struct {
 	mallory   signedIn // a member of the attacker's workspace
 	neighbour *team
 	members   []signedIn // members of the neighbour's workspace, each with a password
+	signIns   int        // of these members
 	list      string     // the path of a list of the neighbour, of 31 KB
 	batch     string     // a body of the neighbour, of 22 KB
 	leaver    string     // the member of the attacker's workspace who is removed
 	keys      []string   // further keys of the attacker's workspace
+	long      bool       // the attacker's attributes are long
 }
 
 // A signedIn is a member with a session.
@@ -260,8 +284,9 @@ const (
 	leastCalls     = 3
 )
 
-func newAttacked(t *testing.T, dir string, flags []string, attack attack) *attacked {
+func newAttacked(t *testing.T, dir string, flags []string, together []attack) *attacked {
 	t.Helper()
+	attack := together[0]
 	workspace := func(name string) *team {
 		m := &team{t: t, dir: dir, flags: flags}
 		m.workspace = m.must("workspace", "create", "--name", name)["workspace_id"].(string)
@@ -272,7 +297,7 @@ func newAttacked(t *testing.T, dir string, flags []string, attack attack) *attac
 	a.server = serveHandles(t, attack.handles, append(append([]string{"--data", dir}, flags...), attack.serve...)...)
 	a.nodes, a.neighbour.nodes = []*server{a.server}, []*server{a.server}
 	a.mallory = a.signsIn("Mallory")
-	for n := range 1 + 2*int(*attackFor/signInEvery)/triesOfMember { // on a slow machine, an attack takes longer than attackFor
+	for n := range 1 + 2*int(*attackFor/signInEvery)/triesOfMember + 2*(len(together)-1) { // on a slow machine, an attack takes longer than attackFor
 		m := a.neighbour.signsIn(fmt.Sprintf("Neighbour%d", n))
 		m.mustPost(t, 303, "/me/password", url.Values{"member": {m.id}, "password": {rightPassword}})
 		a.members = append(a.members, m)
@@ -308,8 +333,8 @@ func serveHandles(t testing.TB, handles int, args ...string) *server {
 func (a *attacked) of(count int) int { return max(1, int(float64(count)**attackStrength)) }
 
 // run makes the attack, and measures the neighbour's waits meanwhile.
-func (a *attacked) run(attack attack) {
-	t := a.t
+func (a *attacked) run(t *testing.T, attack attack) {
+	a.t, a.neighbour.t = t, t
 	if attack.prepare != nil {
 		attack.prepare(a)
 	}
@@ -333,7 +358,7 @@ func (a *attacked) run(attack attack) {
 			_, err := c.expect("GET", a.list, "", 200)
 			return err
 		}},
-		{name: "sign-in", every: signInEvery, call: a.signIn},
+		{name: "sign-in", every: signInEvery, call: func(int) error { return a.signIn() }},
 	}
 	over := make(chan struct{})
 	var wg sync.WaitGroup
@@ -421,7 +446,9 @@ func cpuOf(t testing.TB, pid int, children bool) time.Duration {
 
 // signIn signs in as one of the neighbour's members. It uses one of many addresses, so
 // that sign-ins are not limited.
-func (a *attacked) signIn(n int) error {
+func (a *attacked) signIn() error {
+	n := a.signIns
+	a.signIns++
 	m := a.members[n/triesOfMember%len(a.members)]
 	from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(n/triesOfAddress/250), byte(1+n/triesOfAddress%250))}
 	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: from}).DialContext}
@@ -437,6 +464,10 @@ func (a *attacked) signIn(n int) error {
 
 // longAttributes makes attributes whose list has 4.2 MB.
 func (a *attacked) longAttributes() {
+	if a.long {
+		return
+	}
+	a.long = true
 	c := a.client(a.t, a.key, 1)
 	var options []string
 	for n := range 500 {
