@@ -9,7 +9,6 @@ import (
 	"image/png"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,61 +18,81 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var axeFull = flag.Bool("axe-full", false, "let TestAccess look at every page and state in every way (two sizes, light and dark, large text, forced colours), not at some of them in some ways")
+var axeFull = flag.Bool("axe-full", false, "let TestAccess check every page and state further in every way (two sizes, light and dark, large text, forced colours), not a third of them in some ways")
 
-// TestAccess checks every page in its states; without -axe-full, only some of them. The
-// independent tool axe finds nothing serious. At 320 pixels, and with text of double
-// size, no page scrolls sideways. With forced colours, every control is visible.
+// TestAccess opens every page in its states. All of them are checked at four widths: see
+// checkControls. Without -axe-full, only a third of them is checked further: the independent tool
+// axe finds nothing serious; at 320 pixels, and with text of double size, no page scrolls
+// sideways; with forced colours, every control is visible.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	axe := loadAxe(t)
 	st := newStage(t)
 	wantFaultsFound(st.tabs[signedOut], axe)
-	n, every := 0, 3 // an ordinary run checks only a third of the pages; TestControls opens the others also
-	if *axeFull {
-		every = 1
-	}
-	st.walk(t, every, func(b *tab, s shot) {
-		n++
-		odd, even := *axeFull || n%2 == 1, *axeFull || n%2 == 0
+	wantSmallFound(st.tabs[signedOut])
+	opened, further, seen, counted := 0, 0, 0, 0
+	st.walk(t, func(b *tab, s shot) {
+		b.touch(false)
 		b.size(1440, 900, "light")
 		s.open(b)
 		b.wait(`document.readyState === "complete"`)
-		look[bool](b, axe+"; true")
-		for _, v := range []struct {
-			width, height int64
-			scheme        string
-			now           bool
-		}{{1440, 900, "light", odd}, {1440, 900, "dark", *axeFull}, {390, 844, "light", *axeFull}, {390, 844, "dark", even}} {
-			if !v.now {
-				continue
-			}
-			b.size(v.width, v.height, v.scheme)
-			for _, found := range look[[]string](b, axeRun) {
-				t.Errorf("%s at %d, %s: %s", s.name, v.width, v.scheme, found)
-			}
+		controls, counts := b.checkControls(s.name)
+		seen += controls
+		if counts {
+			counted++
 		}
-		b.size(320, 700, "light")
-		for _, found := range look[[]string](b, sideways) {
-			t.Errorf("%s at 320: %s", s.name, found)
-		}
-		for width, now := range map[int64]bool{1440: odd, 390: even} {
-			if !now {
-				continue
-			}
-			b.size(width, 900, "light")
-			look[bool](b, larger)
-			for _, found := range look[[]string](b, sideways) {
-				t.Errorf("%s at %d with large text: %s", s.name, width, found)
-			}
-			look[bool](b, "{ for (const el of document.querySelectorAll('[style]')) el.removeAttribute('style'); true }")
-		}
-		if odd {
-			for _, found := range b.unseen() {
-				t.Errorf("%s in forced colours: %s is not seen", s.name, found)
-			}
+		if opened++; *axeFull || opened%3 == 0 {
+			further++
+			b.checkFurther(axe, s.name, *axeFull || further%2 == 1, *axeFull || further%2 == 0)
 		}
 	})
+	if seen < 1000 {
+		t.Errorf("%d controls were seen", seen)
+	}
+	if counted < 50 {
+		t.Errorf("%d pages say how many wait", counted)
+	}
+}
+
+// checkFurther checks the page as TestAccess says. Some ways of it are for odd pages, others for
+// even ones.
+func (b *tab) checkFurther(axe, name string, odd, even bool) {
+	b.t.Helper()
+	look[bool](b, `{ for (const el of document.querySelectorAll(".toast")) el.remove(); true }`)
+	look[bool](b, axe+"; true")
+	for _, v := range []struct {
+		width, height int64
+		scheme        string
+		now           bool
+	}{{1440, 900, "light", odd}, {1440, 900, "dark", *axeFull}, {390, 844, "light", *axeFull}, {390, 844, "dark", even}} {
+		if !v.now {
+			continue
+		}
+		b.size(v.width, v.height, v.scheme)
+		for _, found := range look[[]string](b, axeRun) {
+			b.t.Errorf("%s at %d, %s: %s", name, v.width, v.scheme, found)
+		}
+	}
+	b.size(320, 700, "light")
+	for _, found := range look[[]string](b, sideways) {
+		b.t.Errorf("%s at 320: %s", name, found)
+	}
+	for width, now := range map[int64]bool{1440: odd, 390: even} {
+		if !now {
+			continue
+		}
+		b.size(width, 900, "light")
+		look[bool](b, larger)
+		for _, found := range look[[]string](b, sideways) {
+			b.t.Errorf("%s at %d with large text: %s", name, width, found)
+		}
+		look[bool](b, "{ for (const el of document.querySelectorAll('[style]')) el.removeAttribute('style'); true }")
+	}
+	if odd {
+		for _, found := range b.unseen() {
+			b.t.Errorf("%s in forced colours: %s is not seen", name, found)
+		}
+	}
 }
 
 // wantFaultsFound checks that the test would find faults in a page.
@@ -97,19 +116,7 @@ func wantFaultsFound(b *tab, axe string) {
 // loadAxe fetches axe from npm.
 func loadAxe(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip(err)
-	}
-	work := filepath.Join(t.TempDir(), "client")
-	if err := os.CopyFS(work, os.DirFS(filepath.Join("testdata", "clients", "axe"))); err != nil {
-		t.Fatal(err)
-	}
-	install := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	install.Dir, install.Env = work, environment()
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	script, err := os.ReadFile(filepath.Join(work, "node_modules", "axe-core", "axe.min.js"))
+	script, err := os.ReadFile(filepath.Join(nodeProgram(t, "testdata/clients/axe"), "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}

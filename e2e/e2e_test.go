@@ -17,6 +17,7 @@
 //	migrate_test.go  an installation moved from SQLite to PostgreSQL
 //	events_test.go   the feed of events: the command, expiry, a restore
 //	browser_test.go  a browser for the console's pages
+//	node_test.go     programs for Node, with their packages from npm
 //	screenshots_test.go every page of the console, and pictures of them
 //	pages_test.go    the console's script in a browser: on a page that the test makes, and on the demo's
 //	story_test.go    the main job of the console, with and without script, and with keys only

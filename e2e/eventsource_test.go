@@ -7,9 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -90,20 +88,7 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 // arrives once, and in order.
 func TestEventSource(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
-		}
-	}
-	work := filepath.Join(t.TempDir(), "client")
-	if err := os.CopyFS(work, os.DirFS(filepath.Join("testdata", "clients", "eventsource"))); err != nil {
-		t.Fatal(err)
-	}
-	install := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	install.Dir, install.Env = work, environment()
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	work := nodeProgram(t, "testdata/clients/eventsource")
 	dir := newDir(t)
 	_, key := newWorkspace(t, dir)
 	s := serve(t, dir)

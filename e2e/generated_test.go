@@ -37,9 +37,9 @@ func TestGeneratedClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	// prepare copies the source of a program. It puts the description beside the copy.
-	prepare := func(t *testing.T, name string) (run func(t *testing.T, program string, args ...string) string) {
+	prepare := func(t *testing.T, name string) (run func(t *testing.T, program string, args ...string) string, work string) {
 		t.Helper()
-		work := filepath.Join(t.TempDir(), name)
+		work = filepath.Join(t.TempDir(), name)
 		if err := os.CopyFS(work, os.DirFS(filepath.Join("testdata", "clients", name))); err != nil {
 			t.Fatal(err)
 		}
@@ -53,18 +53,18 @@ func TestGeneratedClients(t *testing.T) {
 			t.Helper()
 			cmd := exec.CommandContext(t.Context(), program, args...)
 			cmd.Dir = work
-			cmd.Env = environment("BASE="+s.url+"/v1", "KEY="+key, "GOFLAGS=-mod=mod", "GOWORK=off")
+			cmd.Env = environment("BASE="+s.url+"/v1", "KEY="+key, "GOFLAGS=-mod=mod -trimpath", "GOWORK=off")
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%s %v: %v\n%s", program, args, err, out)
 			}
 			t.Logf("%s %v:\n%s", filepath.Base(program), args, out)
 			return string(out)
-		}
+		}, work
 	}
 	t.Run("go", func(t *testing.T) {
 		t.Parallel()
-		run := prepare(t, "go")
+		run, _ := prepare(t, "go")
 		run(t, "go", "tool", "oapi-codegen", "-config", "config.yaml", "openapi.json")
 		run(t, "go", "run", ".")
 	})
@@ -73,7 +73,7 @@ func TestGeneratedClients(t *testing.T) {
 		if !*alsoOgen {
 			return // the compilation takes minutes
 		}
-		run := prepare(t, "ogen")
+		run, _ := prepare(t, "ogen")
 		said := run(t, "go", "tool", "ogen", "--target", "generated", "--package", "generated", "openapi.json")
 		if strings.Contains(strings.ToLower(said), "skip") {
 			t.Errorf("ogen skips a part of the description:\n%s", said)
@@ -82,13 +82,8 @@ func TestGeneratedClients(t *testing.T) {
 	})
 	t.Run("node", func(t *testing.T) {
 		t.Parallel()
-		for _, program := range []string{"node", "npm"} {
-			if _, err := exec.LookPath(program); err != nil {
-				t.Skip(err)
-			}
-		}
-		run := prepare(t, "node")
-		run(t, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		run, work := prepare(t, "node")
+		addPackages(t, work)
 		step := func(t *testing.T, name string, args ...string) {
 			t.Helper()
 			run(t, filepath.Join("node_modules", ".bin", name), args...)

@@ -81,22 +81,11 @@ func testAssistants(t *testing.T, env []string) {
 	}
 	t.Run("node", func(t *testing.T) {
 		t.Parallel()
-		for _, program := range []string{"node", "npm"} {
-			if _, err := exec.LookPath(program); err != nil {
-				t.Skip(err)
-			}
-		}
-		work := filepath.Join(t.TempDir(), "client")
-		if err := os.CopyFS(work, os.DirFS(filepath.Join("testdata", "clients", "mcp"))); err != nil {
-			t.Fatal(err)
-		}
-		for _, args := range [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"}, {"node", "main.js"}} {
-			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-			cmd.Dir = work
-			cmd.Env = environment(append(env, "PARLEY="+binary, "BASE="+s.url, "KEY="+key, "FEW="+few)...)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %v\n%s", args, err, out)
-			}
+		cmd := exec.CommandContext(t.Context(), "node", "main.js")
+		cmd.Dir = nodeProgram(t, "testdata/clients/mcp")
+		cmd.Env = environment(append(env, "PARLEY="+binary, "BASE="+s.url, "KEY="+key, "FEW="+few)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func newProgram(t *testing.T, name, text string, env ...string) *program {
 		if err := os.CopyFS(s.dir, os.DirFS("testdata/receivers")); err != nil {
 			t.Fatal(err)
 		}
-		s.prepare(t, s.dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+		addPackages(t, s.dir)
 	case ".go":
 		s.command = []string{filepath.Join(s.dir, "receiver")}
 		s.prepare(t, "..", "go", "build", "-o", s.command[0], file)

@@ -31,7 +31,7 @@ func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		return
 	}
-	newStage(t).walk(t, 1, take)
+	newStage(t).walk(t, take)
 }
 
 func take(b *tab, s shot) {

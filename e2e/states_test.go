@@ -292,8 +292,7 @@ func (st *stage) until(list, has string) func(*tab) {
 }
 
 // shots lists every page and state. Their order matters: no shot removes data that a
-// later shot needs. No shot needs what another one has made, because walk may leave some
-// out.
+// later shot needs.
 func (st *stage) shots(t *testing.T) []shot {
 	t.Helper()
 	const talk = "/inbox?view=open"
@@ -688,25 +687,18 @@ func (st *stage) imports(t *testing.T) (paths []string) {
 	return paths
 }
 
-// walk calls show for every page and state, or with every > 1 for one of that many. show
-// opens the page.
-func (st *stage) walk(t *testing.T, every int, show func(*tab, shot)) {
+// walk calls show for every page and state. show opens the page.
+func (st *stage) walk(t *testing.T, show func(*tab, shot)) {
 	t.Helper()
 	st.tabs[admin].size(1440, 900, "light")
 	if st.tabs[admin].follow("main form button"); t.Failed() {
 		return
 	}
 	visited := map[string]bool{}
-	for n, s := range st.shots(t) {
-		if (n+1)%every != 0 {
-			continue
-		}
+	for _, s := range st.shots(t) {
 		b := st.tabs[s.who]
 		show(b, s)
 		visited[look[string](b, "location.pathname")] = true
-	}
-	if every > 1 {
-		return
 	}
 	text, err := os.ReadFile("../console/routes.go")
 	if err != nil {

@@ -827,20 +827,7 @@ func TestWhatsAppRefusals(t *testing.T) {
 // client. So where the program and the simulator agree, the simulator is probably right.
 func TestCrossCheck(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
-		}
-	}
-	dir := filepath.Join(t.TempDir(), "crosscheck")
-	if err := os.CopyFS(dir, os.DirFS("crosscheck")); err != nil {
-		t.Fatal(err)
-	}
-	install := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
+	dir := nodeProgram(t, "crosscheck")
 
 	sim := whatsapptest.New(whatsapptest.Config{Token: waToken, AppSecret: waAppSecret, VerifyToken: waVerify, StatusDelay: time.Millisecond})
 	graph := httptest.NewServer(sim)
