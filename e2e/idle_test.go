@@ -138,6 +138,10 @@ func (d deployment) crowd(t *testing.T, url string) (chosen []idler, says func(w
 			t.Error(err)
 		}
 	})
+	// What a first start does, while there is no workspace yet: a later one would read all of them.
+	if err := a.SealAnew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	says = func(w idler, person int, text string) error {
 		p, err := a.Operator(t.Context(), w.workspace)
 		if err == nil {
