@@ -27,10 +27,12 @@ func TestStuckReads(t *testing.T) {
 		}
 	}}
 	a := w.node(slow, app.Bounds{})
-	var ops []*desk.Op
-	for n := range 20 {
-		id := fmt.Sprint("c", n)
-		ops = append(ops, &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{ExternalID: text(id), Sent: []desk.Identity{{Kind: desk.KindExternalID, Value: id}}}})
+	ops := func() (list []*desk.Op) { // those of a call are its own
+		for n := range 20 {
+			id := fmt.Sprint("c", n)
+			list = append(list, &desk.Op{Kind: desk.OpUpsert, Write: desk.ContactWrite{ExternalID: text(id), Sent: []desk.Identity{{Kind: desk.KindExternalID, Value: id}}}})
+		}
+		return list
 	}
 	p, reader := w.caller(), other.caller()
 	ended := make(chan error, 10)
@@ -41,12 +43,12 @@ func TestStuckReads(t *testing.T) {
 	_, err := a.TemplatesOf(patient, other.operator(), others)
 	must(t, err)
 	for range 4 {
-		go func() { _, _, err := a.TryAll(context.Background(), p, ops); ended <- err }()
+		go func() { _, _, err := a.TryAll(context.Background(), p, ops()); ended <- err }()
 	}
 	<-hung
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, _, err = a.TryAll(ctx, reader, ops)
+	_, _, err = a.TryAll(ctx, reader, ops())
 	refused(t, err, desk.Unavailable)
 	_, err = a.TemplatesOf(ctx, w.operator(), channel)
 	refused(t, err, desk.Unavailable)
@@ -57,6 +59,6 @@ func TestStuckReads(t *testing.T) {
 	for range 5 {
 		must(t, <-ended)
 	}
-	_, _, err = a.TryAll(t.Context(), reader, ops)
+	_, _, err = a.TryAll(t.Context(), reader, ops())
 	must(t, err)
 }
