@@ -408,20 +408,8 @@ func TestBroadcast_pausesItself(t *testing.T) {
 			_, err = w.EditMember(context.Background(), w.operator(), w.admin().Member.ID, app.MemberEdit{Role: &role})
 			must(w.t, err)
 		}, desk.PausedStarter},
-		"template changed": {takes, func(w *world, _ *desk.Broadcast) {
-			w.provider.mu.Lock()
-			w.provider.library = []desk.TemplateSource{template("hello", "en", "UTILITY", "", "Bye!")}
-			w.provider.mu.Unlock()
-			_, _, err := w.SyncChannel(context.Background(), w.operator(), w.channel)
-			must(w.t, err)
-		}, desk.PausedTemplate},
-		"template gone": {takes, func(w *world, _ *desk.Broadcast) {
-			w.provider.mu.Lock()
-			w.provider.library = []desk.TemplateSource{template("other", "en", "UTILITY", "", "Bye!")}
-			w.provider.mu.Unlock()
-			_, _, err := w.SyncChannel(context.Background(), w.operator(), w.channel)
-			must(w.t, err)
-		}, desk.PausedTemplate},
+		"template changed":  {takes, func(w *world, _ *desk.Broadcast) { w.setLibrary(template("hello", "en", "UTILITY", "", "Bye!")) }, desk.PausedTemplate},
+		"template gone":     {takes, func(w *world, _ *desk.Broadcast) { w.setLibrary(template("other", "en", "UTILITY", "", "Bye!")) }, desk.PausedTemplate},
 		"template paused":   {refusesByCode(132015), nil, desk.PausedTemplate},
 		"template disabled": {refusesByCode(132016), nil, desk.PausedTemplate},
 		"file":              {refusesByCode(131053), nil, desk.PausedFile},
