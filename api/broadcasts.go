@@ -537,7 +537,12 @@ func (d *decoder) broadcast(in *desk.BroadcastInput) error {
 		case "name":
 			return field(d, &in.Name, d.text)
 		case "channel_id":
-			return field(d, &in.Channel, d.id)
+			return field(d, &in.Channel, func() (id desk.ID, err error) {
+				if id, err = d.id(); err == nil && id.IsZero() { // stored, it would mean "the only channel"
+					err = d.wrong("this is not the id of a channel; see GET /v1/channels")
+				}
+				return id, err
+			})
 		case "template":
 			return field(d, &in.Template, d.templateName)
 		case "variables":

@@ -34,6 +34,7 @@ func TestBroadcasts(t *testing.T) {
 		draft + `,"at_most":5,"audience":{"broadcast":"` + draftID + `","status":["read"],"code":0}}`: "/audience/code", draft + `,"audience":{"broadcast":"` + draftID + `","status":["read"]}}`: "/at_most", draft + `,"audience":{"people":1}}`: "/audience/people",
 		draft + `,"at_most":5,"audience":{"segment":""}}`: "/audience/segment", draft + `,"at_most":5,"audience":{"segment":"No"}}`: "/audience/segment", draft + `,"at_most":5,"audience":{"segment":"a","status":["read"]}}`: "/audience",
 		draft + `,"at_most":5,"audience":{"filter":{"all":[{"field":"attributes.none","is":"present"}]}}}`: "/audience/filter/all/0/field", draft + `,"at_most":5,"audience":{"filter":{"all":[]}}}`: "/audience/filter/all",
+		draft + `,"channel_id":"nonsense"}`: "/channel_id", draft + `,"channel_id":"00000000-0000-0000-0000-000000000000"}`: "/channel_id",
 		draft + `,"send_at":"2999-01-01T00:00:00Z"}`: "/send_at", draft + `,"hours":{}}`: "/hours/time_zone",
 	} {
 		if got := string(s.want(400, "POST /v1/broadcasts", body)); !strings.Contains(got, at) {

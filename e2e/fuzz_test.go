@@ -70,8 +70,10 @@ func TestFuzz(t *testing.T) {
 					seed, i, n/connections, operation.Method, operation.Path, mutations, tail(err.Error(), 500), requestText(method, target, header, body), answer)
 			}
 			request, response, answer, err := line.ask(method, target, header, body)
-			if err != nil {
+			if err != nil && sendable(header) { // net/http refuses such a header and closes, with the body unread
 				fail(err, "")
+			}
+			if err != nil {
 				line.close()
 				continue
 			}
