@@ -169,7 +169,7 @@ func optOutsComeBack(t *testing.T, d deployment, ws, dir string) {
 	}
 	d.run(t, "import", "opt-outs", "--workspace", ws, file)
 	got := d.run(t, "export", "opt-outs", "--workspace", ws)
-	if want := "phone,since,opted_out\r\n"+plainPhone+",2026-01-31T10:00:00.123Z,true\r\n"; got.stdout != want || !strings.Contains(got.stderr, "1 other opt-outs") {
+	if want := "phone,since,opted_out\r\n" + plainPhone + ",2026-01-31T10:00:00.123Z,true\r\n"; got.stdout != want || !strings.Contains(got.stderr, "1 other opt-outs") {
 		t.Errorf("%q, want %q; %s", got.stdout, want, got.stderr)
 	}
 	if err := os.WriteFile(file, []byte(got.stdout), 0o600); err != nil {
