@@ -181,8 +181,8 @@ func (s *Server) run(rt route, c *call) (a answer, err error) {
 	}
 	if known {
 		c.principal = presumed
-		if a, err = s.admit(rt, c); err == nil {
-			return a, nil
+		if a, err = s.admit(rt, c); err == nil || desk.IsType(err, desk.Unavailable) {
+			return a, err // 503 depends on no right, and a database that hangs would also let the reading of the key wait
 		}
 	}
 	// A client that has closed its side ends the request's context, but may still read the

@@ -114,7 +114,7 @@ func New(d Deps) *App {
 			return content, err
 		},
 	})
-	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, lanes: map[desk.ID]*lane{}}
+	a.writer = &writer{store: a.store, now: a.now, newID: d.NewID, longest: longestQueued, lanes: map[desk.ID]*lane{}}
 	a.libraries.store, a.libraries.log, a.libraries.stale.changed = a.store, d.Log, make(chan struct{}, 1)
 	a.libraries.slots = make(chan struct{}, syncsAbreast)
 	return a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"parley/app/steps"
 	"parley/desk"
@@ -25,6 +26,11 @@ const groupBytes = desk.MaxBookBytes
 // first. Fewer operations cost less in the next group than in a group of their own.
 const abreastFrom = 24
 
+// longestQueued is how long a request may have waited when a flush before it fails because
+// the database does not answer. A request that has waited longer gets the same error: in a
+// database that hangs, its own flush would wait as long once more.
+const longestQueued = 3 * time.Second
+
 // A writer combines concurrent contact writes into few flushes (docs/adr/0001). Each
 // workspace is a lane. A lane has as many flushes at a time as the store can use, one
 // or a few; requests that arrive meanwhile form the next group. So a single client
@@ -34,6 +40,8 @@ type writer struct {
 	store store.Store
 	now   func() desk.Time
 	newID func() desk.ID
+
+	longest time.Duration // longestQueued, but in tests
 
 	trials turns // large dry runs, at most one for each workspace, and one in all
 
@@ -78,6 +86,7 @@ type request struct {
 	bytes    int             // approximate size of the contacts in the outcomes
 	refusal  error           // the error of check
 	err      error           // the error of the whole request
+	since    time.Time       // when it was queued
 	turn     chan []*request // receives a group that this request must flush, or nil when another request has flushed this one
 }
 
@@ -92,8 +101,8 @@ func (w *writer) write(ws desk.ID, r *request) {
 		}
 	}
 	done := w.flush(ws, group)
-	next := w.leave(ws, group, done)
-	for _, other := range group[:done] {
+	next, late := w.leave(ws, group, done)
+	for _, other := range slices.Concat(group[:done], late) {
 		if other != r {
 			other.turn <- nil
 		}
@@ -114,6 +123,7 @@ func (w *writer) enter(ws desk.ID, r *request) []*request {
 		w.lanes[ws] = l
 	}
 	l.waiting += len(r.ops)
+	r.since = time.Now()
 	queue := l.queueOf(r)
 	*queue = append(*queue, r)
 	group := w.begin(l)
@@ -126,7 +136,8 @@ func (w *writer) enter(ws desk.ID, r *request) []*request {
 
 // leave ends the flush of a group and returns the next group, if it can be flushed now. The
 // requests in group[:done] are finished; the others go back to the front of their queue.
-func (w *writer) leave(ws desk.ID, group []*request, done int) []*request {
+// late are requests that have waited too long for a flush that failed; they fail, too.
+func (w *writer) leave(ws desk.ID, group []*request, done int) (next, late []*request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.lanes[ws]
@@ -141,11 +152,31 @@ func (w *writer) leave(ws desk.ID, group []*request, done int) []*request {
 		queue := l.queueOf(rest[0])
 		*queue = slices.Concat(rest, *queue)
 	}
-	next := w.begin(l)
+	if err := group[0].err; desk.IsType(err, desk.Unavailable) {
+		late = l.late(w.longest)
+		for _, r := range late {
+			r.err = err
+		}
+	}
+	next = w.begin(l)
 	if l.flushes == 0 {
 		delete(w.lanes, ws)
 	}
-	return next
+	return next, late
+}
+
+// late takes the requests from the queues that have waited longer than this.
+func (l *lane) late(longest time.Duration) (late []*request) {
+	for _, queue := range []*[]*request{&l.small, &l.large} {
+		*queue = slices.DeleteFunc(*queue, func(r *request) bool {
+			if time.Since(r.since) < longest {
+				return false
+			}
+			late, l.waiting = append(late, r), l.waiting-len(r.ops)
+			return true
+		})
+	}
+	return late
 }
 
 // queueOf returns the queue in which a request waits.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley/desk"
 	"parley/store"
@@ -41,7 +42,9 @@ func newWriter(gate func([]*desk.Op) error) *writer {
 		store: &flushStore{abreast: 1, gate: gate},
 		now:   func() desk.Time { return 1 },
 		newID: func() desk.ID { return desk.ID{byte(ids.Add(1))} },
-		lanes: map[desk.ID]*lane{},
+
+		longest: time.Hour,
+		lanes:   map[desk.ID]*lane{},
 	}
 }
 
@@ -114,6 +117,52 @@ func TestSmallRequestsTakeTurnsWithLarge(t *testing.T) {
 	for _, n := range sizes {
 		if n > groupOps {
 			t.Errorf("a group of %d operations", n)
+		}
+	}
+}
+
+// TestLateRequestsFail: requests that have waited long for a flush fail with it if the database
+// does not answer. Later ones, and those behind another failure, have a flush of their own.
+func TestLateRequestsFail(t *testing.T) {
+	t.Parallel()
+	away := &desk.Error{Type: desk.Unavailable}
+	for _, tc := range []struct {
+		longest time.Duration
+		failure error
+		flushed int // operations
+	}{{0, away, 1}, {time.Hour, away, 1 + 3 + 40}, {0, errors.New("another"), 1 + 3 + 40}} {
+		first, release, flushed := make(chan struct{}), make(chan struct{}), 0
+		w := newWriter(func(ops []*desk.Op) error {
+			if flushed += len(ops); flushed > 1 {
+				return nil
+			}
+			close(first)
+			<-release
+			return tc.failure
+		})
+		w.longest = tc.longest
+		var group sync.WaitGroup
+		requests := []*request{upserts(1), upserts(1), upserts(2), upserts(40)}
+		for n, r := range requests {
+			group.Go(func() { w.write(desk.ID{}, r) })
+			if n == 0 {
+				<-first
+			}
+		}
+		waitFor(t, func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.lanes[desk.ID{}].waiting == 43
+		})
+		close(release)
+		group.Wait()
+		for n, r := range requests {
+			if failed := r.err != nil; failed != (n == 0 || tc.flushed == 1) {
+				t.Errorf("%+v: request %d: %v", tc, n, r.err)
+			}
+		}
+		if flushed != tc.flushed || len(w.lanes) != 0 {
+			t.Errorf("%+v: %d operations flushed, %d lanes left", tc, flushed, len(w.lanes))
 		}
 	}
 }

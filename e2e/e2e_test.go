@@ -60,6 +60,7 @@
 //	outage_test.go       a PostgreSQL that stops under load
 //	cluster_test.go      database servers that are killed, and shards that move, under load
 //	distribute_test.go   the move of an installation to a cluster, killed in the middle
+//	hang_test.go         a PostgreSQL that takes statements and answers none
 //	failover_test.go     a standby that takes over and lacks the last commits
 //	upgrade_test.go      servers of the previous release that are replaced one by one under load
 //	durable_test.go      the number of disk syncs before a response

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// writeBound is how long a write may take in all, including every wait.
-	writeBound = 30 * time.Second
+	// writeBound is how long a write may take in all, including every wait. It is less than the
+	// 30 s that many clients wait: a client that gets 503 knows what happened.
+	writeBound = 25 * time.Second
 	// writeTries is how often a transaction runs at most.
 	writeTries = 10
 	// aloneFrom is the number of the first run in which a transaction has its workspace to

@@ -21,6 +21,7 @@ type Proxy struct {
 	trip     atomic.Int64 // the additional time of a round trip
 	requests atomic.Int64
 	away     atomic.Bool
+	gate     sync.RWMutex // locked while the proxy hangs
 	listener net.Listener
 	mu       sync.Mutex
 	server   string // HOST:PORT
@@ -63,6 +64,14 @@ func (p *Proxy) Away(away bool) {
 	if away {
 		p.Cut()
 	}
+}
+
+// Hang makes the proxy keep what it is sent, as a server does whose processor or disk has
+// stopped: connections are made and stay open, but nothing comes back. The function that it
+// returns ends this, and what was kept is forwarded.
+func (p *Proxy) Hang() (resume func()) {
+	p.gate.Lock()
+	return sync.OnceFunc(p.gate.Unlock)
 }
 
 // LeadTo makes the proxy forward new connections to another server.
@@ -143,6 +152,8 @@ func (p *Proxy) pass(to, from net.Conn, came func()) {
 				continue
 			}
 			time.Sleep(time.Until(next.due))
+			p.gate.RLock()
+			p.gate.RUnlock() //nolint:staticcheck // it only waits
 			_, err := to.Write(next.bytes)
 			failed = err != nil
 		}
