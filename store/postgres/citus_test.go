@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -95,6 +96,36 @@ func tableList() (list []string) {
 		list = append(list, table)
 	}
 	return list
+}
+
+// TestWorkerLostAtCommit: if the coordinator of a cluster loses the worker during the commit, the
+// outcome is unknown. It reports an internal error, which is anything else on a single server.
+func TestWorkerLostAtCommit(t *testing.T) {
+	t.Parallel()
+	onOneServer(t, "Citus has no triggers on distributed tables")
+	database := pgtest.Database(t)
+	s := openAt(t, database)
+	ws := newWorkspace(t, s)
+	for _, sql := range []string{
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'XX000'; END $$`,
+		`CREATE CONSTRAINT TRIGGER t AFTER INSERT ON contacts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`,
+		`CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON installation DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`,
+	} {
+		_, err := s.pool.Exec(t.Context(), sql)
+		check(t, err)
+	}
+	check(t, s.BindSecret(t.Context(), "one"))
+	for _, onCitus := range []bool{false, true} {
+		s, err := Open(t.Context(), Config{URL: database, asOnCitus: onCitus})
+		check(t, err)
+		defer s.Close()
+		if _, err := update(s, ws, upsertOf(identity("a", 1))); errors.Is(err, store.ErrCommitLost) != onCitus || desk.IsType(err, desk.Unavailable) != onCitus {
+			t.Errorf("on Citus: %v: a contact: %v", onCitus, err)
+		}
+		if err := s.SetResealed(t.Context()); errors.Is(err, store.ErrCommitLost) != onCitus {
+			t.Errorf("on Citus: %v: one statement: %v", onCitus, err)
+		}
+	}
 }
 
 // TestHoldLeases_at_commit: a lease whose commit fails is not held.

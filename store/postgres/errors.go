@@ -9,6 +9,7 @@ import (
 	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // The SQLSTATEs that the store handles.
@@ -20,6 +21,7 @@ const (
 	divisionByZero       = "22012" // rows are missing (see allDone)
 	idleInTransaction    = "25P03" // idle_in_transaction_session_timeout
 	readOnlyTransaction  = "25006" // a standby, or a primary that has become a standby
+	internalError        = "XX000" // see commitLost
 )
 
 // machineClasses are the classes of SQLSTATE for faults of the machine, not of the
@@ -79,4 +81,11 @@ func sqlState(err error) string {
 		return e.Code
 	}
 	return ""
+}
+
+// commitLost tells whether it is unknown if a transaction is stored whose COMMIT was sent and
+// failed: the connection is closed, or the coordinator of a cluster has lost the worker
+// meanwhile. The coordinator reports this as an internal error and stays connected.
+func (s *Store) commitLost(c *pgxpool.Conn, err error) bool {
+	return c.Conn().IsClosed() || s.citus && sqlState(err) == internalError
 }

@@ -84,16 +84,6 @@ func (t *tx) commit() error {
 	return t.send("commit")
 }
 
-// lost is called after the connection of a transaction was lost. It returns the outcome
-// of the transaction. Nothing is stored, unless its commit was under way; then the
-// outcome is unknown.
-func (t *tx) lost() (again bool, err error) {
-	if t.committing {
-		return false, stored.CommitLost(t.fail)
-	}
-	return t.ctx.Err() == nil, stored.Unavailable(t.fail)
-}
-
 // InTx runs f in a transaction on one workspace. It returns nil once the changes are
 // durable. If f returns an error, InTx returns it unchanged and stores nothing.
 //

@@ -109,8 +109,11 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, a
 	if err = do(t); err == nil && t.fail == nil {
 		err = t.commit()
 	}
-	if t.fail != nil && c.Conn().IsClosed() {
-		return t.lost()
+	if t.fail != nil && t.committing && s.commitLost(c, t.fail) {
+		return false, stored.CommitLost(t.fail)
+	}
+	if t.fail != nil && c.Conn().IsClosed() { // nothing is stored
+		return ctx.Err() == nil, stored.Unavailable(t.fail)
 	}
 	if (t.fail != nil || err != nil) && c.Conn().PgConn().TxStatus() != 'I' {
 		_, _ = c.Exec(ctx, `ROLLBACK`) // if this fails, Release closes the connection
@@ -166,7 +169,7 @@ func (s *Store) sendAtOnce(ctx context.Context, doing string, f func(*pipe)) err
 	f(p)
 	p.put(`COMMIT`)
 	err = p.send(doing)
-	if err != nil && c.Conn().IsClosed() && !pgconn.SafeToRetry(p.fail) {
+	if err != nil && s.commitLost(c, p.fail) && !pgconn.SafeToRetry(p.fail) {
 		return stored.CommitLost(p.fail)
 	}
 	return err
@@ -182,7 +185,7 @@ func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (pgc
 	}
 	defer c.Release()
 	tag, err := c.Exec(ctx, query, args...)
-	if err != nil && c.Conn().IsClosed() && !pgconn.SafeToRetry(err) {
+	if err != nil && s.commitLost(c, err) && !pgconn.SafeToRetry(err) {
 		return tag, stored.CommitLost(err)
 	}
 	return tag, failed(doing, err)
