@@ -21,7 +21,6 @@
 //	pace.go           the limits of a provider, which all nodes share
 //	templates.go      template libraries and hints
 //	libraries.go      template libraries by version, and which are stale
-//	turns.go          what each workspace does once at a time: its reads of templates, its large dry runs
 //	sync.go           which template libraries are fetched again
 //	policy.go         the reply policy: reading and changing it, and hours
 //	answer.go         the reply policy at work: who gets a conversation, which automatic replies are due

@@ -25,10 +25,10 @@ type libraries struct {
 	log   *slog.Logger
 	stale stale
 
-	fetches turns         // the fetches of this process, at most one for each workspace
+	fetches steps.Turns   // the fetches of this process, at most one for each workspace
 	queue   queue         // of SyncStale
 	slots   chan struct{} // has an element for each fetch of SyncStale
-	reads   turns         // reads from the store, at most one for each workspace
+	reads   steps.Turns   // reads from the store, at most one for each workspace
 	parsing sync.Mutex    // held while a library is parsed, to limit memory
 
 	mu        sync.RWMutex
@@ -79,7 +79,7 @@ func (l *libraries) of(ctx context.Context, ws desk.ID, c *desk.Channel) (*desk.
 	if known := l.get(c); known != nil {
 		return known, nil
 	}
-	end, err := l.reads.begin(ctx, ws)
+	end, err := l.reads.Begin(ctx, ws)
 	if err != nil {
 		return nil, err
 	}

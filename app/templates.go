@@ -109,7 +109,7 @@ func (a *App) SyncChannel(ctx context.Context, p desk.Principal, id desk.ID) (co
 // sync fetches the templates of a channel. It waits while this process fetches those of
 // another channel of the workspace.
 func (a *App) sync(ctx context.Context, ws, id desk.ID) (count, unreadable int, err error) {
-	end, err := a.libraries.fetches.begin(ctx, ws)
+	end, err := a.libraries.fetches.Begin(ctx, ws)
 	if err != nil {
 		return 0, 0, err
 	}

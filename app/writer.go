@@ -43,7 +43,7 @@ type writer struct {
 
 	longest time.Duration // longestQueued, but in tests
 
-	trials turns // large dry runs, at most one for each workspace, and one in all
+	trials steps.Turns // large dry runs, at most one for each workspace, and one in all
 
 	mu    sync.Mutex
 	lanes map[desk.ID]*lane // only lanes with a flush under way
@@ -53,11 +53,11 @@ type writer struct {
 // that ends this one, or Unavailable when ctx ends first. However many of them a workspace
 // sends, only one waits beside those of other workspaces.
 func (w *writer) tryLarge(ctx context.Context, ws desk.ID) (end func(), err error) {
-	endOwn, err := w.trials.begin(ctx, ws)
+	endOwn, err := w.trials.Begin(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
-	endAll, err := w.trials.begin(ctx, desk.ID{})
+	endAll, err := w.trials.Begin(ctx, desk.ID{})
 	if err != nil {
 		endOwn()
 		return nil, err

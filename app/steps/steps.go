@@ -2,6 +2,7 @@
 // panics as errors, and waking.
 //
 //	jobs.go   jobs of workspaces, with a limit for each workspace
+//	turns.go  what each workspace does once at a time
 //	steps.go  everything else
 package steps
 

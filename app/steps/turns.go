@@ -1,4 +1,4 @@
-package app
+package steps
 
 import (
 	"context"
@@ -7,16 +7,16 @@ import (
 	"parley/desk"
 )
 
-// turns lets the workspaces do something independently of each other, but each of them only
+// Turns lets the workspaces do something independently of each other, but each of them only
 // once at a time. The zero ID can stand for all of them.
-type turns struct {
+type Turns struct {
 	mu    sync.Mutex
 	ended map[desk.ID]chan struct{} // is closed when the workspace's turn has ended
 }
 
-// begin waits until no other turn of the workspace runs, and begins one. It returns the
+// Begin waits until no other turn of the workspace runs, and begins one. It returns the
 // function that ends it, or Unavailable when ctx ends first.
-func (t *turns) begin(ctx context.Context, ws desk.ID) (end func(), err error) {
+func (t *Turns) Begin(ctx context.Context, ws desk.ID) (end func(), err error) {
 	for {
 		t.mu.Lock()
 		other := t.ended[ws]
