@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -179,6 +178,14 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 		if err := p.Still(tx.Settings(), desk.MessagesSend, a.now()); err != nil {
 			return err
 		}
+		// A later deletion of the contact waits for this transaction, and so finds the attempt.
+		var there *bool
+		if at.Plan.Known && at.Plan.Reply == nil {
+			var err error
+			if there, err = tx.KeepContact(at.Plan.Contact); err != nil {
+				return err
+			}
+		}
 		held, err := tx.AttemptOfKey(at.Key)
 		if err != nil {
 			return err
@@ -200,11 +207,8 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 				}
 				return err
 			}
-		} else if at.Plan.Known {
-			// A later deletion of the contact waits for this transaction, and so finds the attempt.
-			if c, err := tx.Contact(at.Plan.Contact); err != nil || c == nil {
-				return cmp.Or(err, errContactGone)
-			}
+		} else if there != nil && !*there {
+			return errContactGone
 		}
 		if at.Plan.Reply == nil {
 			if c := tx.Settings().Channel(at.Plan.Channel); d.library != 0 && c.Library != d.library {

@@ -159,15 +159,15 @@ func (a *App) reach(m *desk.Message, n desk.StatusUpdate) []desk.Event {
 // the actor who says that the message was sent.
 func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to person, externalID string, sent, now desk.Time, by desk.Actor, then *afterwards) error {
 	plan, was := at.Plan, at.Phase
-	contact, err := a.reached(tx, at, now)
+	contact, before, err := a.reached(tx, at, now)
 	if err != nil {
 		return err
 	}
-	var before *desk.Conversation
 	switch {
 	case contact == nil:
+		before = nil
 	case plan.Reply != nil:
-		if before, err = tx.Conversation(plan.Conversation); before == nil && err == nil { // it was closed, and deleted because it was empty
+		if before == nil { // it was closed, and deleted because it was empty
 			before, err = tx.OpenConversation(plan.Channel, contact.ID)
 		}
 	default:
@@ -318,13 +318,14 @@ func dormant(tx store.Tx, channel, contact desk.ID, now desk.Time) (*desk.Conver
 	return c, nil
 }
 
-// reached returns the contact to which a finished attempt was sent. It creates the
-// contact if none has the number, and returns nil if it was deleted meanwhile.
-func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, error) {
+// reached returns the contact to which a finished attempt was sent, and the conversation of a
+// reply. It creates the contact if none has the number, and returns nil if it was deleted
+// meanwhile.
+func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Contact, *desk.Conversation, error) {
 	plan := at.Plan
 	if at.Erased {
 		at.Notes = append(at.Notes, "the contact was deleted meanwhile: no message is stored")
-		return nil, nil
+		return nil, nil, nil
 	}
 	if plan.Known {
 		return recipientNow(tx, &plan)
@@ -334,17 +335,17 @@ func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Conta
 		op := findByNumber(desk.Identity{Kind: desk.KindPhone, Value: plan.Number}, profile)
 		book, err := tx.Book(op.Lookup())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if c := book.Oldest(desk.Identity{Kind: desk.KindPhone, Value: plan.Number}); c != nil {
-			return c, nil
+			return c, nil, nil
 		}
 		outcome, err := introduce(book, op, at.Actor, now, func() desk.ID { return plan.Contact })
 		if err == nil {
-			return outcome.Contact, tx.Flush(book)
+			return outcome.Contact, nil, tx.Flush(book)
 		}
 		if profile == nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var note string
 		profile, note = withoutInvalid(profile, err)
@@ -354,43 +355,43 @@ func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Conta
 
 // recipientNow returns the contact to which an accepted message belongs now: contacts may have
 // been merged, or separated again, since the message was planned. A reply belongs to the
-// contact of its conversation, a template to the one that holds its number. It returns nil if
-// the contact was deleted.
-func recipientNow(tx store.Tx, plan *desk.Plan) (*desk.Contact, error) {
+// contact of its conversation, which is returned too, a template to the one that holds its
+// number. It returns nil if the contact was deleted.
+func recipientNow(tx store.Tx, plan *desk.Plan) (*desk.Contact, *desk.Conversation, error) {
 	contact, err := tx.Contact(plan.Contact)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if contact == nil {
 		m, err := tx.MergeOf(plan.Contact)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if m != nil {
 			if contact, err = tx.Contact(m.Survivor); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
 	if plan.Reply != nil {
 		c, err := tx.Conversation(plan.Conversation)
-		if err != nil || c == nil || contact != nil && c.ContactID == contact.ID {
-			return contact, err
+		if err == nil && c != nil && (contact == nil || c.ContactID != contact.ID) {
+			contact, err = tx.Contact(c.ContactID)
 		}
-		return tx.Contact(c.ContactID)
+		return contact, c, err
 	}
 	if contact != nil && slices.Contains(contact.Numbers(), plan.Canonical()) {
-		return contact, nil
+		return contact, nil, nil
 	}
 	number := desk.Identity{Kind: desk.KindPhone, Value: plan.Number}
 	book, err := tx.Book(desk.Lookup{Identities: []desk.Identity{number}})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if holder := book.Oldest(number); holder != nil {
-		return holder, nil
+		return holder, nil, nil
 	}
-	return contact, nil
+	return contact, nil, nil
 }
 
 // withoutInvalid removes from a profile the parts that a contact rule now refuses, and
@@ -467,7 +468,7 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 		if stored != nil {
 			at = *stored // its person may have been erased meanwhile
 		} else if at.Plan.Known {
-			contact, err := recipientNow(tx, &at.Plan)
+			contact, _, err := recipientNow(tx, &at.Plan)
 			if err != nil {
 				return err
 			}

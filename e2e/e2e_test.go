@@ -82,6 +82,7 @@
 //	import_test.go       parley import: files with mistakes, commands that are killed
 //	upload_test.go       imports of the console on servers that are killed or stopped; huge and wrong files
 //	export_test.go       parley export: what is imported again is the same
+//	costs_test.go        the round trips, bytes and processor time of each operation
 //	speed_test.go        the speed of sends and templates
 //	audience_test.go     tabs of the console that show what customers write
 //	feedspeed_test.go    the cost of the feed, streams and webhooks

@@ -60,4 +60,8 @@ type ContactTx interface {
 	// KeepContacts tells which of these contacts there are. Until the transaction ends, no other
 	// one deletes or merges them.
 	KeepContacts(ids []desk.ID) (map[desk.ID]bool, error)
+
+	// KeepContact is KeepContacts for one contact, in the round trip of the next read: there is
+	// set once that has returned.
+	KeepContact(id desk.ID) (there *bool, err error)
 }

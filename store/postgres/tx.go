@@ -179,6 +179,12 @@ func (t *tx) KeepContacts(ids []desk.ID) (map[desk.ID]bool, error) {
 	return there, t.send("keep contacts")
 }
 
+func (t *tx) KeepContact(id desk.ID) (there *bool, err error) {
+	there = new(bool)
+	t.each(func(pgx.Row) error { *there = true; return nil }, keepContacts, uuid(t.ws), uuids([]desk.ID{id}))
+	return there, t.fail
+}
+
 func (t *tx) Conversation(id desk.ID) (*desk.Conversation, error) {
 	return one(t.pipe, "conversation", readConversation, conversationQuery+forUpdate, uuid(t.ws), uuid(id))
 }

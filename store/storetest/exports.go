@@ -58,6 +58,13 @@ func exportedContacts(t *testing.T, s store.Store) {
 	commit(t, s, ws, func(tx store.Tx) error {
 		there, err := tx.KeepContacts([]desk.ID{want[2].ID, newID(), want[0].ID})
 		equal(t, "contacts that are there", there, map[desk.ID]bool{want[0].ID: true, want[2].ID: true})
+		for id, is := range map[desk.ID]bool{want[1].ID: true, newID(): false} {
+			there, failed := tx.KeepContact(id)
+			must(t, failed)
+			_, failed = tx.AttemptOfKey("none")
+			must(t, failed)
+			equal(t, "a contact that is there", *there, is)
+		}
 		return err
 	})
 	for _, n := range []int{1, 3, 7, 8} {
