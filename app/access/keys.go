@@ -33,8 +33,8 @@ func (a *Service) Authenticate(ctx context.Context, key string) (desk.Principal,
 // key has not expired. It does not check whether the key has changed since. App's Write,
 // WriteAll and Contact check this in the transaction that does their work, and return
 // ErrStale if the workspace's settings have changed. If any call with a presumed principal
-// fails, except with Unavailable, the caller must call Authenticate before it reports the error to its client. This
-// saves most requests a read (docs/adr/0007).
+// fails, except with Unavailable, the caller must call Authenticate before it reports the
+// error to its client. This saves most requests a read (docs/adr/0007).
 func (a *Service) Presume(key string) (desk.Principal, bool) {
 	credential, ok := desk.ParseKey(key)
 	if !ok {
