@@ -42,3 +42,7 @@ func (b Bounds) orDefaults() Bounds {
 func (b Bounds) lease() desk.Time {
 	return desk.Time((b.FirstByte + b.Provider + b.Margin).Milliseconds())
 }
+
+// plansAgain is how often a send is planned again because the templates have changed
+// meanwhile, and a reply because its conversation has another contact.
+const plansAgain = 3

@@ -35,6 +35,7 @@ type faultyStore struct {
 	queue func()                 // called before each page of events is read, like a wait for a connection
 	read  func(*store.EventPage) // called with each page of events that was read
 	pages func()                 // called after each page of contacts that was read in the order of ids
+	talk  func()                 // called after each look at a conversation
 	last  func()                 // called after each look-up of the newest contact, as a start does for an audience
 
 	down    atomic.Bool  // transactions can't begin
@@ -109,6 +110,14 @@ func (s *faultyStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*des
 		s.hang(ws)
 	}
 	return s.Store.Book(ctx, ws, l)
+}
+
+func (s *faultyStore) Conversation(ctx context.Context, ws, id desk.ID) (*desk.Conversation, error) {
+	c, err := s.Store.Conversation(ctx, ws, id)
+	if s.talk != nil {
+		s.talk()
+	}
+	return c, err
 }
 
 func (s *faultyStore) ContactsAfter(ctx context.Context, ws, after desk.ID, limit int) ([]*desk.Contact, bool, error) {

@@ -562,6 +562,24 @@ func TestMerge_reply(t *testing.T) {
 	}
 }
 
+// TestMerge_reply_planned: a reply whose contact is merged while the reply is planned goes to
+// the contact that has the conversation then.
+func TestMerge_reply_planned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	talk := w.writes(number, "Hi")
+	into := w.put(mailed("a@example.com"))
+	w.store.talk = func() {
+		w.store.talk = nil
+		w.merge(into, w.contact(talk.ContactID))
+	}
+	_, err := w.replies("k", talk.ID)
+	must(t, err)
+	if at := w.holder("k"); at.Phase != desk.Done || at.Plan.Contact != into.ID {
+		t.Errorf("attempt: %+v", at)
+	}
+}
+
 // TestMerge_template: a template that was planned while two contacts were one is stored with the
 // contact that has its number when it was sent.
 func TestMerge_template(t *testing.T) {

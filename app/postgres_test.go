@@ -31,7 +31,7 @@ func TestPostgres(t *testing.T) {
 		TestKeyUses,
 		TestDeliver_rests, TestDeliver_called,
 		TestDeleteMedia, TestDeleteMedia_race, TestUpload_quota, TestUpload_room,
-		TestMerge, TestMerge_tried, TestMerge_tried_reopened, TestMerge_version, TestMerge_expired, TestMerge_reply, TestMerge_template, TestMerge_file, TestLost_with_a_merged_person, TestMerge_refuses, TestMerge_undone, TestMerge_model, TestMerge_rings, TestMerge_beside_sends,
+		TestMerge, TestMerge_tried, TestMerge_tried_reopened, TestMerge_version, TestMerge_expired, TestMerge_reply, TestMerge_reply_planned, TestMerge_template, TestMerge_file, TestLost_with_a_merged_person, TestMerge_refuses, TestMerge_undone, TestMerge_model, TestMerge_rings, TestMerge_beside_sends,
 		TestForgetMessages, TestForgetMessages_unread, TestForgetMessages_in_doubt, TestForgetMessages_clocks,
 		TestNotesStayInside, TestNotesOfARevokedKey,
 		TestPace, TestPace_buckets, TestPace_waits, TestPace_and_keys,

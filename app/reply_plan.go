@@ -32,13 +32,25 @@ type plannedReply struct {
 }
 
 // planReply checks a request in the contract's order (contract-talk §2), up to the send
-// itself. It stores nothing.
+// itself. It stores nothing. If a merge, or its undo, gives the conversation to another
+// contact meanwhile, planReply checks again: a refusal may be of the contact before.
 func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest, request desk.ID) (*plannedReply, error) {
-	ws := p.Workspace()
 	c, err := a.Conversation(ctx, p, r.Conversation)
-	if err != nil {
-		return nil, err
+	for again := 0; err == nil; again++ {
+		plan, refused := a.planReplyIn(ctx, p, c, r, request)
+		if refused == nil || again == plansAgain {
+			return plan, refused
+		}
+		before := c.ContactID
+		if c, err = a.Conversation(ctx, p, r.Conversation); err == nil && c.ContactID == before {
+			return nil, refused
+		}
 	}
+	return nil, err
+}
+
+func (a *App) planReplyIn(ctx context.Context, p desk.Principal, c *desk.Conversation, r *desk.ReplyRequest, request desk.ID) (*plannedReply, error) {
+	ws := p.Workspace()
 	if c.Status != desk.StatusOpen {
 		open, err := store.OpenConversation(ctx, a.store, ws, c.ChannelID, c.ContactID)
 		if err != nil {
@@ -73,6 +85,7 @@ func (a *App) planReply(ctx context.Context, p desk.Principal, r *desk.ReplyRequ
 	text, file, sent := r.Text, (*desk.Media)(nil), (*provider.SentFile)(nil)
 	if r.Attachment != nil {
 		unsendable := func(m *desk.Media) *desk.UnsendableMedia { return m.Unsendable(r.Attachment.Caption != "") }
+		var err error
 		if file, err = a.attachable(ctx, p, c.ContactID, r.Attachment.Media, unsendable); err != nil {
 			return nil, err
 		}

@@ -57,9 +57,6 @@ func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, r
 // while. The send is then planned again, because its template may need something else now.
 var errTemplatesMoved = desk.Errorf(desk.Unavailable, "the templates have changed while this send was prepared, so nothing was sent: try again")
 
-// plansAgain is how often a send is planned again for that reason.
-const plansAgain = 3
-
 // errContactGone means that a send's contact was deleted after the send was planned. The
 // send is then planned again without this contact. It gets a new contact for the number, or
 // fails if the request names the contact by its id.
