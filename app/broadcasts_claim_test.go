@@ -554,12 +554,14 @@ func TestBroadcast_away(t *testing.T) {
 	w.startBroadcast(b.ID)
 	waits := 0
 	for ; w.clock.uptime() < back; waits++ {
-		before := w.until(b.ID, "a wait", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForProvider })
-		if before.Counts.ByStatus[desk.RowPending]+before.Counts.ByStatus[desk.RowSending] != people {
+		before := w.until(b.ID, "a wait", func(b *desk.Broadcast) bool { // all refusals are noted: one that is noted later would begin a new wait
+			return b.Reason == desk.WaitsForProvider && b.Counts.ByStatus[desk.RowSending] == 0
+		})
+		if before.Counts.ByStatus[desk.RowPending] != people {
 			t.Fatalf("after %d waits: %v", waits, before.Counts.ByStatus)
 		}
-		w.clock.up.Add(int64(desk.LongestBroadcastWait))
 		seen := tries.Load()
+		w.clock.up.Add(int64(desk.LongestBroadcastWait))
 		waitFor(t, "another try", func() bool { return tries.Load() > seen })
 	}
 	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
