@@ -55,6 +55,9 @@ func Distribute(ctx context.Context, config Config, step func(table string, n, o
 		if err == nil {
 			err = dropLeft(ctx, c)
 		}
+		if err == nil {
+			err = analyze(ctx, c)
+		}
 		if err != nil {
 			return d, err
 		}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"parley/desk"
@@ -72,8 +74,18 @@ func (s *Store) Import(ctx context.Context, fingerprint string, f func(*Import) 
 	if err := f(&Import{c, s.files, map[string][]uint32{}}); err != nil {
 		return err
 	}
+	if err := analyze(ctx, c.Conn()); err != nil {
+		return failed("analyze", err)
+	}
 	_, err = c.Exec(ctx, dropProgress)
 	return failed("end the import", err)
+}
+
+// analyze gathers the statistics of all tables. Right after many rows have come, plans without
+// them are bad, and PostgreSQL itself does it only some minutes later.
+func analyze(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, `ANALYZE `+strings.Join(slices.Sorted(maps.Keys(placements)), ", "))
+	return err
 }
 
 // Copied stores the sum of all that was copied, unless an earlier run has done so, and returns

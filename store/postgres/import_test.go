@@ -91,6 +91,9 @@ func TestImport(t *testing.T) {
 	if got := query(t, s, `SELECT to_regclass('migration_progress') IS NULL || ''`); got[0] != "true" {
 		t.Error("an import that has ended leaves its mark")
 	}
+	if got := query(t, s, `SELECT count(*)::text FROM pg_stats WHERE tablename = 'events' AND attname = 'seq'`); got[0] == "0" && !s.citus { // a cluster has them at the shards
+		t.Error("the planner knows nothing about the imported rows")
+	}
 	if err := s.BindSecret(t.Context(), "f"); err != nil {
 		t.Error(err)
 	}
