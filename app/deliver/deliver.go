@@ -51,11 +51,11 @@ const (
 	// a large installation rest most of the time, and a lease costs a write every holdEvery.
 	// maxRests is how many leases are dropped at a time.
 	restAfter = 30 * time.Second
-	maxRests  = 16
+	maxRests  = 8
 
 	// maxLoads is how many endpoints read their state at a time. After a start there may be
-	// thousands, and requests need the database, too.
-	maxLoads = 16
+	// thousands, and requests need the database, too: a small server has 16 connections to it.
+	maxLoads = 8
 
 	// freshFor is how old the data of a try may be when the try begins. No try with a person's
 	// data begins more than a second after the person's deletion (contract-events §4).
