@@ -387,7 +387,7 @@ func TestUpload_peopleEnd(t *testing.T) {
 	u = w.uploadedFor(p, b, phones(10, "x"), desk.UploadChecking)
 	w.works(w.App)
 	must(t, w.Broadcasts.Delete(t.Context(), w.caller(), b.ID)) // nothing is at work
-	ended(u, desk.ImportCounts{Rows: 10, Created: 9, Rejected: 1}, "the broadcast was deleted")
+	ended(u, desk.ImportCounts{}, "the broadcast was deleted")  // what a check found would look like what was imported
 
 	b = w.draft()
 	u = interrupted(b, func() error {
@@ -423,10 +423,10 @@ func TestUpload_peopleEnd(t *testing.T) {
 		}))
 	}
 	commit(desk.MaxBroadcastRows - 1500)
-	for _, state := range []desk.UploadState{desk.UploadChecking, desk.UploadImporting} {
+	for state, counts := range map[desk.UploadState]desk.ImportCounts{desk.UploadChecking: {}, desk.UploadImporting: part} {
 		u = w.uploadedFor(p, b, phones(2000, "x"), state)
 		w.works(w.App)
-		ended(u, part, "a broadcast has at most 1000000 rows")
+		ended(u, counts, "a broadcast has at most 1000000 rows")
 	}
 	must(t, w.Imports.Room(t.Context(), p, desk.ID{}))
 }

@@ -112,6 +112,8 @@ func TestImports(t *testing.T) {
 	w.works()
 	nora.get(at).want(200, "Choose below how dates are written, and check again.", "Checked").lacks("stopped at row")
 	nora.post(at + "stop").sends("/contacts/import?done=stopped")
+	nora.get(at).want(200, "Stopped").lacks("happened") // only a check has been made
+	nora.get(at + "rejected").want(404)
 
 	at = nora.importsText("people.jsonl", `{"first_name":"Ada"}`+"\n").want(303).header.Get("Location")
 	nora.get(at).want(200, "{&#34;first_name&#34;:&#34;Ada&#34;}").lacks("What the columns are").golden("imports/jsonl")

@@ -185,10 +185,16 @@ func (a *Service) change(ctx context.Context, p desk.Principal, id desk.ID, do f
 	})
 }
 
-// end ends an upload and its run, and deletes its file.
+// end ends an upload and its run, and deletes its file. If nothing was imported, it forgets what
+// a check found.
 func (a *Service) end(tx store.Tx, u *desk.Upload, state desk.UploadState, problem string) error {
+	imported := u.State == desk.UploadImporting
 	u.End(state, problem, a.Now())
-	if !u.RunID.IsZero() {
+	if !imported {
+		if err := dropRun(tx, u); err != nil {
+			return err
+		}
+	} else if !u.RunID.IsZero() {
 		run, err := tx.Import(u.RunID)
 		if err != nil {
 			return err
