@@ -82,10 +82,16 @@ type Lookup struct {
 	IDs        []ID
 	Identities []Identity
 	Most       int // limits the bytes of the loaded contacts; 0: no limit. If the Book is larger, some contacts were not loaded
+
+	// Merges tells a transaction that contacts are merged or separated: what others store about
+	// them moves, so it waits for those who keep the contacts.
+	Merges bool
 }
 
 // Lookup names the contacts that the operation can change.
-func (op *Op) Lookup() Lookup { return Lookup{IDs: op.IDs(), Identities: op.Identities()} }
+func (op *Op) Lookup() Lookup {
+	return Lookup{IDs: op.IDs(), Identities: op.Identities(), Merges: op.Kind == OpMerge || op.Kind == OpUnmerge}
+}
 
 // A Status is the result of an operation, as in a batch row.
 type Status string

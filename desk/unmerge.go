@@ -189,7 +189,7 @@ func (r *restoring) prune() {
 
 // UndoLookup names the contacts that the undo of a merge looks at.
 func (m *Merge) UndoLookup() Lookup {
-	l := Lookup{IDs: []ID{m.Into}}
+	l := Lookup{IDs: []ID{m.Into}, Merges: true}
 	if m.Undo == nil {
 		return l
 	}

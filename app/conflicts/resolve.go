@@ -27,7 +27,7 @@ func (a *Service) Resolve(ctx context.Context, p desk.Principal, id desk.ID, d d
 		}
 		// As a merge does, this locks the contacts first, then the conflict. Else the two would
 		// wait for each other.
-		if _, err := tx.Book(desk.Lookup{IDs: seen[0].Contacts}); err != nil {
+		if _, err := tx.Book(desk.Lookup{IDs: seen[0].Contacts, Merges: true}); err != nil {
 			return err
 		}
 		c, err := tx.Conflict(id)

@@ -9,6 +9,27 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
+// waits checks whether a second change waits until the transaction of a first one has ended.
+func waits(t *testing.T, s *Store, ws desk.ID, name string, first func(store.Tx) error, then func() error, want bool) {
+	t.Helper()
+	ended := make(chan error, 1)
+	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
+		if err := first(tx); err != nil {
+			return err
+		}
+		go func() { defer close(ended); ended <- then() }()
+		if went := waitForLocks(t, s, ended); (went == nil) != want || errors.Unwrap(went) != nil {
+			t.Errorf("%s: %v", name, went)
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
 // TestBroadcasts_wait: a claim keeps its broadcast as it is, and its lease, until it commits. So
 // nothing is claimed once a pause is answered, or once another process drives the broadcast. Claims
 // do not wait for each other.
@@ -55,22 +76,7 @@ func TestBroadcasts_wait(t *testing.T) {
 		{"a claim, for a claim", claim, in(claim), false},
 		{"another driver, for a claim", claim, drive, true},
 	} {
-		ended := make(chan error, 1)
-		if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
-			if err := c.first(tx); err != nil {
-				return err
-			}
-			go func() { defer close(ended); ended <- c.then() }()
-			if went := waitForLocks(t, s, ended); (went == nil) != c.waits || errors.Unwrap(went) != nil {
-				t.Errorf("%s: %v", c.name, went)
-			}
-			return nil
-		}); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if err := <-ended; err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		waits(t, s, ws, c.name, c.first, c.then, c.waits)
 	}
 	if err := drive(); err != nil {
 		t.Fatal(err)

@@ -146,7 +146,7 @@ func (t *tx) TrimConflicts(keep int) error {
 }
 
 func (t *tx) HoldContacts(ids []desk.ID) (map[desk.ID]bool, error) {
-	held, err := all(t.pipe, "hold contacts", readUUID, keepHistoryQuery, uuid(t.ws), uuids(ids))
+	held, err := all(t.pipe, "hold contacts", readUUID, keepContacts, uuid(t.ws), uuids(ids))
 	exist := make(map[desk.ID]bool, len(held))
 	for _, id := range held {
 		exist[id] = true

@@ -354,8 +354,9 @@ const (
 		UNION SELECT unnest($4::uuid[]) ORDER BY 1) u (id)`
 	loadBookQuery = `SELECT ` + contactColumns + ` FROM ` + wantedContacts + ` CROSS JOIN LATERAL
 		(SELECT *` + contactByID + ` LIMIT 1) c JOIN workspaces w ON w.id = $1`
-	lockBookQuery = `SELECT c.id FROM ` + wantedContacts + ` CROSS JOIN LATERAL
-		(SELECT id` + contactByID + forUpdate + `) c`
+	lockNamed     = `SELECT c.id FROM ` + wantedContacts + ` CROSS JOIN LATERAL (SELECT id` + contactByID
+	lockBookQuery = lockNamed + forChange + `) c`
+	lockMergeBook = lockNamed + forUpdate + `) c`
 )
 
 // A load collects the contacts for a Book.
@@ -441,10 +442,12 @@ const (
 	// their version. Then the server skips the statements behind it, so the commit can be
 	// sent in the same round trip.
 	allDone      = ` RETURNING 1) SELECT 1 / (count(*) = cardinality($2::uuid[]))::integer FROM done`
-	lockContacts = `SELECT 1 FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
-	(SELECT 1` + contactByID + forUpdate + `) c`
+	lockThose    = `SELECT 1 FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL (SELECT 1` + contactByID
+	lockToChange = lockThose + forChange + `) c`
+	lockToDelete = lockThose + forUpdate + `) c`
 
-	// Whoever deletes a contact, or merges it, waits for this lock. A change of one does not.
+	// Whoever deletes a contact, or merges it, waits for this lock. A change of one does not. They
+	// are locked in the order of ids, as by every other transaction.
 	keepContacts = `SELECT c.id FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 	(SELECT id` + contactByID + ` FOR KEY SHARE) c`
 
@@ -497,7 +500,11 @@ func flushBook(t *tx, book *desk.Book) error {
 		}
 	}
 	if touched := slices.Concat(gone.ids, updated.ids); len(touched) > 1 {
-		t.put(lockContacts, uuid(t.ws), touched)
+		lock := lockToChange
+		if len(gone.ids) > 0 {
+			lock = lockToDelete
+		}
+		t.put(lock, uuid(t.ws), touched)
 	}
 	if len(gone.ids) > 0 {
 		t.put(form(t.citus, deleteContacts, deleteContactsOnCitus), uuid(t.ws), gone.ids, gone.versions)

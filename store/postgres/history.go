@@ -17,11 +17,8 @@ const (
 	historyPlacesQuery = `SELECT workspace_id, seq, tag FROM history_places WHERE workspace_id = ANY ($1)`
 	moveHistoryPlace   = `INSERT INTO history_places (workspace_id, seq, tag) VALUES ($1, $2, $3)
 		ON CONFLICT (workspace_id) DO UPDATE SET seq = excluded.seq, tag = excluded.tag`
-	// Until the end of the transaction, nobody deletes the contacts. They are locked in the
-	// order of ids, as by every other transaction.
-	keepHistoryQuery = `SELECT c.id FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL (SELECT id` + contactByID + ` FOR KEY SHARE) c`
-	// The same for contacts that are part of another one: whoever deletes that one waits for
-	// the merges.
+	// As keepContacts, for contacts that are part of another one: whoever deletes that one waits
+	// for the merges.
 	keepMergedQuery = `SELECT m.from_id FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 		(SELECT from_id FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL FOR KEY SHARE) m`
 	historyColumns = `contact_id, seq, tag, at, kind, actor_kind, actor_id, changed`
@@ -66,7 +63,7 @@ func (t *tx) hasHistory(events []desk.FeedEvent, toIndex []desk.ID) (kept map[de
 	for _, id := range toIndex {
 		add(id)
 	}
-	for _, query := range []string{keepHistoryQuery, keepMergedQuery} {
+	for _, query := range []string{keepContacts, keepMergedQuery} {
 		t.each(func(row pgx.Row) error {
 			var id desk.ID
 			err := row.Scan(into(&id))

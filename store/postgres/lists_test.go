@@ -285,13 +285,13 @@ func TestLookUpsReadKeys(t *testing.T) {
 	row := fmt.Sprintf("'%s', '{%s}', '{\"\"}', '{Name}', '{\"\"}', '{\"\"}', '{\"\"}', '{{}}', '{\"\"}', '{NULL}', '{1}', '{5}', '{1}'", ws, id)
 	looks := []struct{ name, query, args string }{
 		{"contact", contactQuery, key},
-		{"contact for update", contactQuery + ` FOR UPDATE OF c`, key},
+		{"contact for update", contactQuery + forChange + ` OF c`, key},
 		{"conversation", conversationQuery, key},
 		{"conversation for update", conversationQuery + forUpdate, key},
 		{"messages by reference", messagesByQuery, fmt.Sprintf("'%s', '{%s,%[2]s}', '{5,7000}'", ws, most)},
 		{"load", loadBookQuery, one},
 		{"lock those named", lockBookQuery, one},
-		{"lock", lockContacts, fmt.Sprintf("'%s', '{%s}'", ws, id)},
+		{"lock", lockToChange, fmt.Sprintf("'%s', '{%s}'", ws, id)},
 		{"update", updateContacts, strings.Replace(row, "'{{}}'", "'{\"{}\"}'", 1)},
 	}
 	for n, look := range looks {

@@ -854,6 +854,67 @@ func waitForLocks(t *testing.T, s *Store, done chan error) error {
 	return nil
 }
 
+// TestContacts_wait: whoever only keeps contacts, so that they are not deleted, waits for those who
+// delete and merge, and they for it. It does not wait for a change, nor a change for it: the
+// follower of the search keeps hundreds at a time, and a change of several contacts would often
+// wait for it while it waits for the change.
+func TestContacts_wait(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ws := newWorkspace(t, s)
+	if _, err := update(s, ws, upsertOf(identity(desk.KindPhone, 1)), upsertOf(identity(desk.KindPhone, 2))); err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := s.Contacts(t.Context(), ws, desk.ContactFilter{}, desk.ContactPlace{}, 2)
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	ids := []desk.ID{list[0].ID, list[1].ID}
+	in := func(do func(store.Tx) error) func() error {
+		return func() error { return s.InTx(t.Context(), ws, do) }
+	}
+	read := func(l desk.Lookup) func(store.Tx) error {
+		return func(tx store.Tx) error { _, err := tx.Book(l); return err }
+	}
+	keep := func(tx store.Tx) error { _, err := tx.KeepContacts(ids); return err }
+	change, merge := read(desk.Lookup{IDs: ids}), read((&desk.Op{Kind: desk.OpMerge, ByID: true, Target: ids[0], From: ids[1]}).Lookup())
+	one := func(tx store.Tx) error { _, err := tx.Contact(ids[0]); return err }
+	renames := 0
+	rename := func() error { // of two, so that they are locked first
+		renames++
+		ops := []*desk.Op{upsertOf(identity(desk.KindPhone, 1)), upsertOf(identity(desk.KindPhone, 2))}
+		for _, op := range ops {
+			op.Write.Name = desk.Field[string]{Set: true, Value: fmt.Sprintf("Ann %d", renames)}
+		}
+		_, err := update(s, ws, ops...)
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		first func(store.Tx) error
+		then  func() error
+		waits bool
+	}{
+		{"to keep, for a change", change, in(keep), false},
+		{"a change, for who keeps", keep, in(change), false},
+		{"a change of one, for who keeps", keep, in(one), false},
+		{"to keep, for a change of one", one, in(keep), false},
+		{"a rename, for who keeps", keep, rename, false},
+		{"a change, for a change", change, in(change), true},
+		{"a change of one, for a change", change, in(one), true},
+		{"a rename, for a change", change, rename, true},
+		{"to keep, for a merge", merge, in(keep), true},
+		{"a merge, for who keeps", keep, in(merge), true},
+		{"a merge, for a change", change, in(merge), true},
+		{"a deletion, for who keeps", keep, func() error {
+			_, err := update(s, ws, &desk.Op{Kind: desk.OpDelete, ByID: true, Target: ids[0]}, &desk.Op{Kind: desk.OpDelete, ByID: true, Target: ids[1]})
+			return err
+		}, true},
+	} {
+		waits(t, s, ws, c.name, c.first, c.then, c.waits)
+	}
+}
+
 // TestCallbackOfADeletedContact: while a callback of a contact is being stored, the
 // deletion of the contact waits. Afterwards it also deletes the callback.
 func TestCallbackOfADeletedContact(t *testing.T) {

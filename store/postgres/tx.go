@@ -114,8 +114,13 @@ func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) er
 	})
 }
 
-// forUpdate lets a read lock the rows that it returns, until the transaction ends.
-const forUpdate = ` FOR UPDATE`
+// A read with forUpdate locks the rows that it returns until the transaction ends. With
+// forChange, it does so as a change does: those who only keep the rows from being deleted, by
+// FOR KEY SHARE, neither wait nor are waited for.
+const (
+	forUpdate = ` FOR UPDATE`
+	forChange = ` FOR NO KEY UPDATE`
+)
 
 func (t *tx) Settings() *desk.Settings { return t.settings }
 
@@ -136,14 +141,17 @@ func (t *tx) thisHour() int64 {
 // and loads would see the locked rows as they are now, but the identities as they were
 // before the wait.
 func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
-	w := named(l)
+	w, lock := named(l), lockBookQuery
+	if l.Merges {
+		lock = lockMergeBook
+	}
 	locked := map[desk.ID]bool{}
 	t.each(func(row pgx.Row) error {
 		var id desk.ID
 		err := row.Scan(into(&id))
 		locked[id] = true
 		return err
-	}, lockBookQuery, w.args(t.ws)...)
+	}, lock, w.args(t.ws)...)
 	loaded := putLoad(t.pipe, t.ws, w, 0)
 	if err := t.send("load contacts"); err != nil {
 		return nil, err
@@ -161,7 +169,7 @@ func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 func (t *tx) Flush(book *desk.Book) error { return flushBook(t, book) }
 
 func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
-	c, err := one(t.pipe, "contact", readOneContact, contactQuery+` FOR UPDATE OF c`, uuid(t.ws), uuid(id))
+	c, err := one(t.pipe, "contact", readOneContact, contactQuery+forChange+` OF c`, uuid(t.ws), uuid(id))
 	if err != nil || c == nil {
 		return nil, err
 	}
