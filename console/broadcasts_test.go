@@ -226,7 +226,10 @@ func TestBroadcast_elsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.template(pickup)
 	nora, mei := w.as(w.nora), w.as(w.mei)
-	b := w.drafted("Spring", nil, numbers(3)...)
+	if _, _, err := w.app.PutAttribute(t.Context(), w.operator(), desk.AttributeInput{Key: "ok", Label: given("Newsletter"), Type: given("boolean")}); err != nil {
+		t.Fatal(err)
+	}
+	b := w.drafted("Spring", func(in *desk.BroadcastInput) { in.Consent = given(desk.Consent{Attribute: "ok"}) }, numbers(3)...)
 	w.doubtful(b, 2)
 	at := broadcastPath(b.ID)
 	const row = `id="s-`
@@ -238,7 +241,7 @@ func TestBroadcast_elsewhere(t *testing.T) {
 	mei.get("/sends?doubt=yes&broadcast="+b.ID.String()).want(200, "Only those of the broadcast", at).golden("broadcasts/sends")
 	mei.get("/sends?broadcast=" + w.newID().String()).want(404)
 	first := w.peopleOf(b.ID)[0]
-	mei.get("/sends/"+first.Attempt.String()).want(200, "Open the broadcast").lacks("broadcast →", "Idempotency key")
+	mei.get("/sends/"+first.Attempt.String()).want(200, "Open the broadcast", "a yes in <bdi>Newsletter</bdi>, and <bdi>").lacks("broadcast →", "Idempotency key")
 	nora.get("/sends/"+first.Attempt.String()).want(200, "the broadcast does not send it again")
 	nora.post(at + "/release?outcome=sent").sends(at + "?done=settled")
 
@@ -430,7 +433,7 @@ func (w *world) doubtful(b *desk.Broadcast, n int) {
 		rows = append(rows, func(r *desk.BroadcastRow) {
 			at := *list[0]
 			at.ID, at.Key, at.Broadcast, at.Plan.Message, at.Plan.Conversation, at.Plan.Contact, at.Plan.Number = w.newID(), r.NextKey(), b.ID, w.newID(), w.newID(), w.newID(), r.To
-			at.Plan.Sender = b.Name
+			at.Plan.Sender, at.Plan.OptIn.Attribute = b.Name, b.Consent.Attribute
 			if err := w.store.InTx(ctx, w.ws, func(tx store.Tx) error { return tx.PutAttempt(&at) }); err != nil {
 				w.t.Fatal(err)
 			}

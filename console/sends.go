@@ -62,6 +62,7 @@ type attemptPage struct {
 type optIn struct {
 	By string
 	At moment
+	In string // the name of the contact's attribute that says so; "": By said so
 }
 
 // optIn returns an opt-in in words, or nil for none.
@@ -69,7 +70,11 @@ func (c *call) optIn(o *desk.OptIn) *optIn {
 	if o == nil || o.At == 0 {
 		return nil
 	}
-	return &optIn{c.actorName(o.Actor()), c.when(o.At)}
+	v := &optIn{By: c.actorName(o.Actor()), At: c.when(o.At)}
+	if o.Attribute != "" {
+		v.In = c.attributeLabel(o.Attribute)
+	}
+	return v
 }
 
 // A doubt says what to look up at the provider about a send with an unknown outcome.
