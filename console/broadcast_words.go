@@ -111,14 +111,6 @@ func (c *call) consentWords(v *desk.Consent) string {
 	return "Only to people with a yes in " + c.attributeLabel(v.Attribute)
 }
 
-// attributeLabel returns the name of an attribute.
-func (c *call) attributeLabel(key string) string {
-	if a := c.p.Settings.Attributes[key]; a != nil {
-		return apart(a.Label)
-	}
-	return key
-}
-
 // broadcastFacts describe how a broadcast is sent.
 func (c *call) broadcastFacts(b *desk.Broadcast) (list []fact) {
 	add := func(label, value string) {

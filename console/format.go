@@ -331,3 +331,11 @@ func firstFew(list []string) string {
 
 // broadcastPath is the page of a broadcast.
 func broadcastPath(id desk.ID) string { return "/broadcasts/" + id.String() }
+
+// attributeLabel returns the name of an attribute.
+func (c *call) attributeLabel(key string) string {
+	if a := c.p.Settings.Attributes[key]; a != nil {
+		return apart(a.Label)
+	}
+	return key
+}

@@ -248,8 +248,6 @@ func (t *tx) NoteSeen(member desk.ID, at desk.Time) error {
 
 const placeQuery = `SELECT workspace_id FROM directory WHERE kind = $1 AND ref = $2`
 
-func readID(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) }
-
 // located returns the row of a table that is found by the directory, or the zero T. The
 // query joined finds it by its reference $1, and within finds it by its workspace $1 and
 // its reference $2.

@@ -103,13 +103,7 @@ func (s *Store) Attempts(ctx context.Context, ws desk.ID, phase desk.Phase, befo
 			}
 			query, args = attemptsByIDQuery, []any{uuid(ws), ids}
 		}
-		p.each(func(row pgx.Row) error {
-			a, err := readAttempt(row)
-			if err == nil {
-				page.Add(a)
-			}
-			return err
-		}, query, args...)
+		each(p, readAttempt, func(a *desk.Attempt) { page.Add(a) }, query, args...)
 		err := p.send("attempts")
 		if found, next = page.List, page.Next; next == nil {
 			next = last
@@ -126,13 +120,7 @@ func (s *Store) BroadcastAttempts(ctx context.Context, ws, broadcast desk.ID, be
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
-		p.each(func(row pgx.Row) error {
-			a, err := readAttempt(row)
-			if err == nil {
-				page.Add(a)
-			}
-			return err
-		}, broadcastAttemptsQuery, uuid(ws), uuid(broadcast), uuid(*before), limit+1)
+		each(p, readAttempt, func(a *desk.Attempt) { page.Add(a) }, broadcastAttemptsQuery, uuid(ws), uuid(broadcast), uuid(*before), limit+1)
 		err := p.send("attempts of a broadcast")
 		found, next = page.List, page.Next
 		return err

@@ -202,13 +202,7 @@ func (s *Store) BroadcastRows(ctx context.Context, ws, broadcast desk.ID, f desk
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		page := stored.RowPage{Filter: f, Size: desk.NewPageSize(limit)}
-		p.each(func(row pgx.Row) error {
-			r, err := readRow(row)
-			if err == nil {
-				page.Add(r)
-			}
-			return err
-		}, query, args...)
+		each(p, readRow, func(r *desk.BroadcastRow) { page.Add(r) }, query, args...)
 		err := p.send("rows of a broadcast")
 		list, next = page.List, page.Next
 		return err
@@ -307,11 +301,7 @@ func rowFacts(p *pipe, ws desk.ID, q store.RowQuestion) (store.RowFacts, error) 
 		facts.Taken[store.NumberHash(h)] = by
 		return err
 	}, takenQuery, uuid(ws), uuid(q.Broadcast), hashes(q.Numbers))
-	p.each(func(row pgx.Row) error {
-		id, err := readID(row)
-		facts.Open[id] = true
-		return err
-	}, openWithQuery, uuid(ws), uuid(q.Channel), uuids(q.Contacts))
+	each(p, readID, func(id desk.ID) { facts.Open[id] = true }, openWithQuery, uuid(ws), uuid(q.Channel), uuids(q.Contacts))
 	p.each(func(row pgx.Row) error {
 		var h hash
 		var since desk.Time

@@ -122,13 +122,7 @@ func (s *Store) CountOptOuts(ctx context.Context, ws desk.ID) (n int, err error)
 func (s *Store) AttemptsOf(ctx context.Context, ws, contact desk.ID, numbers []string, after desk.ID, limit int) (list []*desk.Attempt, more bool, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		page := stored.AttemptPage{Size: desk.NewPageSize(limit)}
-		p.each(func(row pgx.Row) error {
-			a, err := readAttempt(row)
-			if err == nil {
-				page.Add(a)
-			}
-			return err
-		}, attemptsOf(p), uuid(ws), uuids([]desk.ID{contact}), append([]string{}, numbers...), uuid(after), limit+1)
+		each(p, readAttempt, func(a *desk.Attempt) { page.Add(a) }, attemptsOf(p), uuid(ws), uuids([]desk.ID{contact}), append([]string{}, numbers...), uuid(after), limit+1)
 		err := p.send("attempts to a contact")
 		list, more = page.List, page.Next != nil
 		return err

@@ -64,12 +64,7 @@ func (t *tx) hasHistory(events []desk.FeedEvent, toIndex []desk.ID) (kept map[de
 		add(id)
 	}
 	for _, query := range []string{keepContacts, keepMergedQuery} {
-		t.each(func(row pgx.Row) error {
-			var id desk.ID
-			err := row.Scan(into(&id))
-			kept[id] = true
-			return err
-		}, query, uuid(t.ws), uuids(ids))
+		each(t.pipe, readID, func(id desk.ID) { kept[id] = true }, query, uuid(t.ws), uuids(ids))
 	}
 	return kept
 }

@@ -97,6 +97,17 @@ func (p *pipe) each(read func(pgx.Row) error, query string, args ...any) {
 	})
 }
 
+// each queues a query. Once it is sent, each row, as the callback read has read it, goes to add.
+func each[T any](p *pipe, read func(pgx.Row) (T, error), add func(T), query string, args ...any) {
+	p.each(func(row pgx.Row) error {
+		v, err := read(row)
+		if err == nil {
+			add(v)
+		}
+		return err
+	}, query, args...)
+}
+
 // one sends a query and returns its only row, as the callback read has read it. If there
 // is no row, it returns the zero T.
 func one[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query string, args ...any) (v T, err error) {
@@ -106,11 +117,7 @@ func one[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query stri
 
 // all sends a query and returns its rows, each as the callback read has read it.
 func all[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query string, args ...any) (list []T, err error) {
-	p.each(func(row pgx.Row) error {
-		v, err := read(row)
-		list = append(list, v)
-		return err
-	}, query, args...)
+	each(p, read, func(v T) { list = append(list, v) }, query, args...)
 	return list, p.send(doing)
 }
 
@@ -119,6 +126,8 @@ func scanned[T any](row pgx.Row) (v T, err error) {
 	err = row.Scan(&v)
 	return v, err
 }
+
+func readID(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) }
 
 func readTime(row pgx.Row) (at desk.Time, err error) {
 	err = row.Scan((*int64)(&at))

@@ -146,12 +146,7 @@ func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 		lock = lockMergeBook
 	}
 	locked := map[desk.ID]bool{}
-	t.each(func(row pgx.Row) error {
-		var id desk.ID
-		err := row.Scan(into(&id))
-		locked[id] = true
-		return err
-	}, lock, w.args(t.ws)...)
+	each(t.pipe, readID, func(id desk.ID) { locked[id] = true }, lock, w.args(t.ws)...)
 	loaded := putLoad(t.pipe, t.ws, w, 0)
 	if err := t.send("load contacts"); err != nil {
 		return nil, err
@@ -178,12 +173,7 @@ func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
 
 func (t *tx) KeepContacts(ids []desk.ID) (map[desk.ID]bool, error) {
 	there := map[desk.ID]bool{}
-	t.each(func(row pgx.Row) error {
-		var id desk.ID
-		err := row.Scan(into(&id))
-		there[id] = true
-		return err
-	}, keepContacts, uuid(t.ws), uuids(ids))
+	each(t.pipe, readID, func(id desk.ID) { there[id] = true }, keepContacts, uuid(t.ws), uuids(ids))
 	return there, t.send("keep contacts")
 }
 
