@@ -220,6 +220,125 @@ func TestConflicts_fixed(t *testing.T) {
 	}
 }
 
+// TestConflicts_undone: once a merge is undone, its conflicts name the contact again that is back,
+// and go with it when it is deleted. If something has come since, they name both.
+func TestConflicts_undone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, between func(*world)
+		want            []int // the people whom the conflict names at the end
+	}{
+		"renamed":      {func(w *world) { w.clashes([]*desk.Op{clash(0, 1)}) }, nil, []int{0, 1}},
+		"become one":   {func(w *world) { w.clashes([]*desk.Op{clash(0, 1), clash(1, 2)}) }, nil, []int{0, 1, 2}},
+		"refused more": {func(w *world) { w.clashes([]*desk.Op{clash(0, 1)}) }, func(w *world) { w.clashes([]*desk.Op{clash(1, 2)}) }, []int{0, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ids := w.clashers(3)
+			c.before(w)
+			w.Conflicts.StoreNow(t.Context())
+			w.clock.advance(time.Second)
+			m := w.merge(w.contact(ids[2]), w.contact(ids[0]))
+			if got := w.allConflicts(); len(got) != 1 || got[setOf(ids[1], ids[2])] == nil {
+				t.Errorf("after the merge: %v", got)
+			}
+			w.clock.advance(time.Second)
+			if c.between != nil {
+				c.between(w)
+				w.Conflicts.StoreNow(t.Context())
+			}
+			_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+			must(t, err)
+			var want []desk.ID
+			for _, k := range c.want {
+				want = append(want, ids[k])
+			}
+			if got := w.allConflicts(); len(got) != 1 || got[setOf(want...)] == nil {
+				t.Errorf("after the undo: %v", got)
+			}
+			w.deleteContact(ids[0])
+			if got := w.allConflicts(); len(got) != 0 {
+				t.Errorf("after the deletion: %v", got)
+			}
+		})
+	}
+}
+
+// TestConflicts_undone_one_by_one: a conflict that a merge of three has resolved names all three
+// again once both merges are undone.
+func TestConflicts_undone_one_by_one(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := w.clashers(3)
+	w.clashes([]*desk.Op{clash(0, 1, 2)})
+	w.Conflicts.StoreNow(t.Context())
+	c := w.allConflicts()[setOf(ids...)]
+	done, err := w.Conflicts.Resolve(t.Context(), w.caller(), c.ID, desk.ConflictDecision{Action: desk.ConflictMerge, Into: ids[0]})
+	must(t, err)
+	for _, id := range slices.Backward(done.Resolution.Merges) {
+		_, err := w.Merges.Undo(t.Context(), w.caller(), id)
+		must(t, err)
+	}
+	if got := w.allConflicts(); len(got) != 1 || got[setOf(ids...)] == nil {
+		t.Errorf("after the undo: %v", got)
+	}
+	w.deleteContact(ids[1])
+	if got := w.allConflicts(); len(got) != 0 {
+		t.Errorf("after the deletion: %v", got)
+	}
+}
+
+// TestConflicts_tried_together: a decision to merge three is refused by its dry run, too, if only all
+// of them together have too many handles.
+func TestConflicts_tried_together(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := w.clashers(3)
+	for n, id := range ids[1:] {
+		op := &desk.Op{Kind: desk.OpPatch, ByID: true, Target: id}
+		for k := range desk.MaxFurther*3/5 - 1 {
+			alsoKnownAs("shop", fmt.Sprint(n, "-", k))(&op.Write)
+		}
+		_, err := w.Write(t.Context(), w.caller(), op)
+		must(t, err)
+	}
+	w.clashes([]*desk.Op{clash(0, 1, 2)})
+	w.Conflicts.StoreNow(t.Context())
+	id, d := w.allConflicts()[setOf(ids...)].ID, desk.ConflictDecision{Action: desk.ConflictMerge, Into: ids[0]}
+	_, tried := w.Conflicts.Try(t.Context(), w.caller(), id, d)
+	_, err := w.Conflicts.Resolve(t.Context(), w.caller(), id, d)
+	if err == nil || tried == nil || tried.Error() != err.Error() {
+		t.Errorf("tried: %v; done: %v", tried, err)
+	}
+}
+
+// TestConflicts_resolved_renamed: a conflict in which an identity was moved names the surviving
+// contact after a merge, too: a later refusal opens it again.
+func TestConflicts_resolved_renamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := w.clashers(4)
+	w.clashes([]*desk.Op{clash(0, 1), clash(0, 3)})
+	w.Conflicts.StoreNow(t.Context())
+	open := w.allConflicts()
+	moved, dismissed := open[setOf(ids[0], ids[1])], open[setOf(ids[0], ids[3])]
+	move := desk.ConflictDecision{Action: desk.ConflictMove, Identity: desk.Identity{Kind: "crm", Value: "c1"}, To: ids[0]}
+	for id, d := range map[desk.ID]desk.ConflictDecision{moved.ID: move, dismissed.ID: {Action: desk.ConflictDismiss}} {
+		_, err := w.Conflicts.Resolve(t.Context(), w.caller(), id, d)
+		must(t, err)
+	}
+	w.merge(w.contact(ids[2]), w.contact(ids[0]))
+	w.clashes([]*desk.Op{{Kind: desk.OpPatch, ByID: true, Target: ids[1], Write: clash(2).Write}})
+	w.Conflicts.StoreNow(t.Context())
+	if got := w.allConflicts()[setOf(ids[1], ids[2])]; got == nil || got.ID != moved.ID || got.Count != 2 {
+		t.Errorf("after another refusal: %+v", got)
+	}
+	if got, err := w.Conflicts.Conflict(t.Context(), w.caller(), dismissed.ID); err != nil || got.Key() != setOf(ids[2], ids[3]) || got.Status != desk.ConflictDismissed {
+		t.Errorf("the dismissed one: %+v, %v", got, err)
+	}
+}
+
 // TestConflicts_decided_beside_merges: contacts are merged, once by the decision about their
 // conflict and once by themselves, at the same time. One of the two finds it done, and no
 // transaction waits for another one that waits for it.

@@ -14,7 +14,8 @@ const EraseTogether = 100
 
 // Erase deletes the contacts that were deleted before a restore brought them back, and returns
 // how many these are. It also stores the erasures of those that are absent: another backup may
-// have them. It may be repeated.
+// have them. Whoever is part of another contact there is separated first, with all that was merged
+// into that one later. It may be repeated.
 func (a *App) Erase(ctx context.Context, p desk.Principal, list []desk.Erasure) (erased int, err error) {
 	list = slices.SortedFunc(slices.Values(list), func(x, y desk.Erasure) int { return cmp.Or(x.ID.Compare(y.ID), cmp.Compare(x.At, y.At)) })
 	list = slices.CompactFunc(list, func(x, y desk.Erasure) bool { return x.ID == y.ID })
@@ -26,7 +27,12 @@ func (a *App) Erase(ctx context.Context, p desk.Principal, list []desk.Erasure) 
 	if err != nil {
 		return 0, err
 	}
-	for _, err := range errs {
+	for n, err := range errs {
+		if _, merged := desk.AsError(err).Details.(desk.Merged); err != nil && merged {
+			if err = a.Merges.Separate(ctx, p, list[n].ID); err == nil {
+				_, err = a.Write(ctx, p, ops[n])
+			}
+		}
 		switch {
 		case err == nil:
 			erased++

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"testing"
+	"time"
 
 	"parley/desk"
 )
@@ -42,5 +43,39 @@ func TestErase(t *testing.T) {
 	p.Key = &key
 	if _, err := w.Erase(t.Context(), p, []desk.Erasure{{ID: stays.ID}}); !desk.IsType(err, desk.Forbidden) && !desk.IsType(err, desk.Unauthorized) || w.contact(stays.ID) == nil {
 		t.Errorf("without the permission: %v", err)
+	}
+}
+
+// TestErase_merged: a backup has a person as a part of another contact, whose merge was undone
+// before the person was deleted. The person is separated again, and goes; what was merged later
+// into the same contact is separated, too.
+func TestErase_merged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	into := w.put(mailed("ada@example.com"))
+	goes := w.writes(number, "my secret").ContactID
+	later := w.put(mailed("eve@example.com"))
+	w.merge(into, w.contact(goes))
+	w.merge(w.contact(into.ID), later)
+	top := w.put(mailed("top@example.com"))
+	w.merge(top, w.contact(into.ID))
+	list := []desk.Erasure{{ID: goes, At: 9}}
+	for _, want := range []int{1, 0} {
+		if erased, err := w.Erase(t.Context(), w.operator(), list); erased != want || err != nil {
+			t.Fatalf("%d are erased, %v; want %d", erased, err, want)
+		}
+	}
+	for _, id := range []desk.ID{into.ID, later.ID, top.ID} {
+		if c := w.contact(id); len(c.Numbers()) > 0 {
+			t.Errorf("%s has the number of the deleted person", c.Email)
+		}
+	}
+
+	// A merge that can't be undone any more is told, and not passed over.
+	goes = w.put(phoned("905321110099")).ID
+	w.merge(w.contact(into.ID), w.contact(goes))
+	w.clock.advance(desk.UndoMerge + time.Hour)
+	if erased, err := w.Erase(t.Context(), w.operator(), []desk.Erasure{{ID: goes, At: 9}}); !desk.IsType(err, desk.UndoExpired) {
+		t.Errorf("%d are erased, %v", erased, err)
 	}
 }

@@ -95,16 +95,18 @@ func (c *Conflict) Key() [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// Add counts another refusal of the same set, and tells whether that opens the conflict again.
-func (c *Conflict) Add(o *Conflict) (reopened bool) {
+// Add counts another refusal of the same set, or another conflict of what is the same set now. It
+// tells whether the status changes: a resolved one is opened again, or is dismissed if the other
+// one was.
+func (c *Conflict) Add(o *Conflict) (changed bool) {
 	c.Count += o.Count
 	c.FirstAt = min(c.FirstAt, o.FirstAt)
 	if o.LastAt >= c.LastAt {
 		c.LastAt, c.Actor = o.LastAt, o.Actor
 	}
 	c.name(o.Identities)
-	if c.Status == ConflictResolved && o.Status == ConflictOpen {
-		c.Status, c.Resolution = ConflictOpen, nil
+	if c.Status == ConflictResolved && o.Status != ConflictResolved {
+		c.Status, c.Resolution = o.Status, o.Resolution
 		return true
 	}
 	return false
@@ -131,6 +133,19 @@ func (c *Conflict) Rename(from, into ID) (alone bool) {
 	slices.SortFunc(rest, ID.Compare)
 	c.Contacts = rest
 	return false
+}
+
+// Return is for the undo of a merge after which the conflict names the surviving contact: it
+// names the contact again that is back. It names the other one, too, if that may belong to it:
+// if it became one with another conflict, or if there were refusals since the merge.
+func (c *Conflict) Return(m *Merge, both bool) {
+	if both || c.LastAt >= m.At {
+		c.Contacts = append(slices.Clone(c.Contacts), m.From)
+		slices.SortFunc(c.Contacts, ID.Compare)
+		c.Contacts = slices.Compact(c.Contacts)
+		return
+	}
+	c.Rename(m.Into, m.From)
 }
 
 // Event returns an event of the conflict.

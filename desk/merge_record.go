@@ -82,7 +82,14 @@ type Undo struct {
 	Windows       []MergedWindow // of all channels on which one of the contacts had a window
 	Merges        []ID           // the earlier merges into the merged contact
 	Conflicts     []ID           // those that the merge resolved
+	Renamed       []Renamed      // the other conflicts of the merged contact
 	Rows          []RowRef       // of broadcasts
+}
+
+// A Renamed is a conflict that names the surviving contact in the place of the merged one.
+type Renamed struct {
+	Conflict ID
+	Both     bool // the surviving contact belongs to it, too: it became one with another conflict
 }
 
 // A Person has the values of a contact.

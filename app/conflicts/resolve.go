@@ -160,13 +160,14 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, id desk.ID, d desk.
 			return nil, err
 		}
 	case desk.ConflictMerge:
+		var list []merges.Request
 		for _, from := range c.Contacts {
-			if from == d.Into {
-				continue
+			if from != d.Into {
+				list = append(list, merges.Request{Into: d.Into, From: from, Take: d.Take})
 			}
-			if _, err := a.Merges.Try(ctx, p, merges.Request{Into: d.Into, From: from, Take: d.Take}); err != nil {
-				return nil, err
-			}
+		}
+		if err := a.Merges.TryAll(ctx, p, list); err != nil {
+			return nil, err
 		}
 	}
 	c.Status, c.Resolution = desk.ConflictResolved, &desk.Resolution{Decision: d, Actor: p.Actor}

@@ -6,17 +6,19 @@ import (
 )
 
 // renameConflicts puts the surviving contact in the place of the merged one in all conflicts. A
-// conflict of just these two is resolved by the merge; two that are of one set now become one.
+// conflict of just these two is resolved by the merge; two that are of one set now become one. A
+// conflict that a merge has resolved stays as it was decided.
 func renameConflicts(tx store.Tx, m *desk.Merge, now desk.Time) (events []desk.Event, err error) {
 	list, err := tx.ConflictsWith(m.From)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range list {
-		if c.Status == desk.ConflictResolved {
+		if c.Status == desk.ConflictResolved && c.Resolution.Decision.Action == desk.ConflictMerge {
 			continue
 		}
-		if c.Rename(m.From, m.Into) {
+		alone := c.Rename(m.From, m.Into)
+		if alone {
 			if c.Status != desk.ConflictOpen {
 				continue
 			}
@@ -25,9 +27,12 @@ func renameConflicts(tx store.Tx, m *desk.Merge, now desk.Time) (events []desk.E
 			m.Undo.Conflicts = append(m.Undo.Conflicts, c.ID)
 			events = append(events, c.Event(desk.ConflictUpdated, m.Actor, now, "status"))
 		}
-		more, err := putRenamed(tx, c, m.Actor, now)
+		kept, more, err := putRenamed(tx, c, m.Actor, now)
 		if err != nil {
 			return nil, err
+		}
+		if !alone {
+			m.Undo.Renamed = append(m.Undo.Renamed, desk.Renamed{Conflict: kept, Both: kept != c.ID})
 		}
 		events = append(events, more...)
 	}
@@ -35,26 +40,42 @@ func renameConflicts(tx store.Tx, m *desk.Merge, now desk.Time) (events []desk.E
 }
 
 // putRenamed stores a conflict whose set has changed. If there is one of this set already, they
-// become one.
-func putRenamed(tx store.Tx, c *desk.Conflict, actor desk.Actor, now desk.Time) (events []desk.Event, err error) {
+// become one. It returns the id of the conflict that stays.
+func putRenamed(tx store.Tx, c *desk.Conflict, actor desk.Actor, now desk.Time) (kept desk.ID, events []desk.Event, err error) {
 	other, err := tx.ConflictOf(c.Key())
 	if err != nil {
-		return nil, err
+		return kept, nil, err
 	}
 	if other == nil || other.ID == c.ID {
-		return nil, tx.PutConflict(c)
+		return c.ID, nil, tx.PutConflict(c)
 	}
 	if other.Add(c) {
 		events = append(events, other.Event(desk.ConflictUpdated, actor, now, "status"))
 	}
 	if err := tx.DropConflict(c.ID); err != nil {
-		return nil, err
+		return kept, nil, err
 	}
-	return events, tx.PutConflict(other)
+	return other.ID, events, tx.PutConflict(other)
 }
 
-// reopenConflicts opens the conflicts again that a merge has resolved.
-func reopenConflicts(tx store.Tx, m *desk.Merge, actor desk.Actor, now desk.Time) (events []desk.Event, err error) {
+// returnConflicts gives an undone merge's contact its conflicts back, and opens those again that
+// the merge has resolved.
+func returnConflicts(tx store.Tx, m *desk.Merge, actor desk.Actor, now desk.Time) (events []desk.Event, err error) {
+	for _, r := range m.Undo.Renamed {
+		c, err := tx.Conflict(r.Conflict)
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			continue
+		}
+		c.Return(m, r.Both)
+		_, more, err := putRenamed(tx, c, actor, now)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, more...)
+	}
 	for _, id := range m.Undo.Conflicts {
 		c, err := tx.Conflict(id)
 		if err != nil {
@@ -63,19 +84,30 @@ func reopenConflicts(tx store.Tx, m *desk.Merge, actor desk.Actor, now desk.Time
 		if c == nil || c.Status != desk.ConflictResolved {
 			continue
 		}
+		var parts []*desk.Merge // of contacts that are still part of another one
 		for _, contact := range c.Contacts {
 			part, err := tx.MergeOf(contact)
 			if err != nil {
 				return nil, err
 			}
-			if part != nil { // it is still part of another one
+			if part != nil {
+				parts = append(parts, part)
 				c.Rename(contact, part.Survivor)
 			}
 		}
 		c.Status, c.Resolution = desk.ConflictOpen, nil
-		more, err := putRenamed(tx, c, actor, now)
+		kept, more, err := putRenamed(tx, c, actor, now)
 		if err != nil {
 			return nil, err
+		}
+		for _, part := range parts {
+			if part.Undo == nil { // it can't be undone any more
+				continue
+			}
+			part.Undo.Renamed = append(part.Undo.Renamed, desk.Renamed{Conflict: kept, Both: true})
+			if err := tx.PutMerge(part); err != nil {
+				return nil, err
+			}
 		}
 		events = append(append(events, c.Event(desk.ConflictUpdated, actor, now, "status")), more...)
 	}

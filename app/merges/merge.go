@@ -268,3 +268,30 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, r Request) (*desk.M
 	}
 	return &m, nil
 }
+
+// TryAll tries several merges, one after the other: each has what those before it brought.
+func (a *Service) TryAll(ctx context.Context, p desk.Principal, list []Request) error {
+	var all desk.Lookup
+	var ops []*desk.Op
+	for _, r := range list {
+		m, err := a.Try(ctx, p, r)
+		if err != nil {
+			return err
+		}
+		if m.ID.IsZero() { // it is not in force yet
+			op := r.op()
+			named := op.Lookup()
+			all.IDs, all.Identities, ops = append(all.IDs, named.IDs...), append(all.Identities, named.Identities...), append(ops, op)
+		}
+	}
+	book, err := a.Store.Book(ctx, p.Workspace(), all)
+	if err != nil {
+		return err
+	}
+	for _, op := range ops {
+		if _, err := book.Apply(op, p.Actor, a.Now(), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -68,7 +68,7 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 		if err := tx.PutMerge(&kept); err != nil {
 			return err
 		}
-		conflicts, err := reopenConflicts(tx, m, p.Actor, now)
+		conflicts, err := returnConflicts(tx, m, p.Actor, now)
 		if err != nil {
 			return err
 		}
@@ -78,6 +78,29 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 		return nil, err
 	}
 	return a.shown(m), nil
+}
+
+// Separate undoes the merges by which a contact is part of another one, so that it is there again.
+// Merges that are newer are undone first. It returns UndoExpired if one can't be undone any more.
+func (a *Service) Separate(ctx context.Context, p desk.Principal, contact desk.ID) error {
+	for {
+		of, err := a.Store.Merged(ctx, p.Workspace(), []desk.ID{contact})
+		if err != nil || of[contact].Merge.IsZero() {
+			return err
+		}
+		for next := of[contact].Merge; !next.IsZero(); {
+			_, err := a.Undo(ctx, p, next)
+			next = desk.ID{}
+			switch {
+			case desk.IsType(err, desk.UndoBlocked):
+				next = desk.AsError(err).Details.(desk.BlockedUndo).Merge
+			case desk.IsType(err, desk.UndoExpired):
+				return desk.Errorf(desk.UndoExpired, "the contact %s is part of %s, and a merge can't be undone any more after %d days: delete that contact, which has its data", contact, of[contact].Into, int(desk.UndoMerge.Hours()/24))
+			case err != nil:
+				return err
+			}
+		}
+	}
 }
 
 func undoOp(m *desk.Merge) *desk.Op {
