@@ -10,6 +10,7 @@ func TestMerges(t *testing.T) {
 	into := contact(t, s.want(201, "POST /v1/contacts", `{"email":"ada@example.com","name":"Ada L.","owner":"grace@example.com"}`)).ID
 	from := contact(t, s.want(201, "POST /v1/contacts", `{"email":"lovelace@example.com","name":"Ada Lovelace","phone":"+12022243441","owner":"ada@example.com","external_id":"77"}`)).ID
 	talk := s.hear(s.channel, "+12022243441", "Hello")
+	cast := idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"spring","language":"es"}}`))
 	path := "POST /v1/contacts/" + into + "/merge"
 	undo := func() string { return "POST /v1/merges/" + ids(t, s.want(200, "GET /v1/merges", ""))[0] + "/undo" }
 	for _, c := range []struct{ name, call, body string }{
@@ -27,6 +28,8 @@ func TestMerges(t *testing.T) {
 		{"merged_id_changed", "PATCH /v1/contacts/" + from, `{"name":"x"}`},
 		{"merged_id_in_a_batch", "POST /v1/contacts/batch", `{"operations":[{"op":"delete","id":"` + from + `"}]}`},
 		{"merged_id_written_to", outbound, message(`"to":{"contact_id":"` + from + `"}`)},
+		{"merged_id_exported", "GET /v1/contacts/" + from + "/export", ``},
+		{"merged_id_in_a_row", "POST /v1/broadcasts/" + cast + "/rows", `{"rows":[{"to":{"contact_id":"` + from + `"}}]}`},
 		{"its_conversations", "GET /v1/contacts/" + from + "/conversations", ``},
 		{"moved_conversation", "GET /v1/conversations/" + talk.ID.String(), ``},
 		{"list", "GET /v1/merges?contact_id=" + from, ``},

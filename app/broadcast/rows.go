@@ -194,7 +194,10 @@ func newRow(book *desk.Book, in *desk.RowInput, now desk.Time) (*desk.BroadcastR
 	var c *desk.Contact
 	switch {
 	case in.Contact != nil:
-		c = book.Contact(*in.Contact)
+		var err error
+		if c, err = book.ByID(*in.Contact); err != nil { // it may name the contact that it was merged into
+			return nil, err
+		}
 	case in.Find.Kind == desk.KindPhone:
 		c = book.Oldest(in.Find)
 		r.Data.Phone, r.To, r.Number = in.Find.Value, in.Find.Value, desk.CanonicalNumber(in.Find.Value)

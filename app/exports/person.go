@@ -61,7 +61,11 @@ func (a *Service) Still(ctx context.Context, p desk.Principal, contact desk.ID) 
 		return nil, err
 	}
 	if c == nil {
-		return nil, desk.NoContact()
+		merged, err := a.Store.Merged(ctx, p.Workspace(), []desk.ID{contact})
+		if err != nil {
+			return nil, err
+		}
+		return nil, desk.NoContactBut(merged[contact])
 	}
 	for _, needs := range []desk.Permission{desk.ContactsRead, desk.ConversationsRead} {
 		if err := p.Still(settings, needs, a.Now()); err != nil {
