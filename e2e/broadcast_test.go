@@ -414,6 +414,7 @@ func TestBroadcastControlled(t *testing.T) {
 			c.must(t, 200, "PATCH", "/broadcasts/"+id, `{"pace":null}`)
 		}
 		c.castUntil(t, id, "done", "")
+		c.castDelivered(t, id)
 		c.castCounted(t, id)
 		for i := range *castCancels {
 			id := c.cast(t, greeting, "", castNumbers(3, *castRows)...)
