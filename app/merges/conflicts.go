@@ -109,7 +109,10 @@ func returnConflicts(tx store.Tx, m *desk.Merge, actor desk.Actor, now desk.Time
 				return nil, err
 			}
 		}
-		events = append(append(events, c.Event(desk.ConflictUpdated, actor, now, "status")), more...)
+		if kept == c.ID { // otherwise it is gone
+			events = append(events, c.Event(desk.ConflictUpdated, actor, now, "status"))
+		}
+		events = append(events, more...)
 	}
 	return events, nil
 }
