@@ -69,6 +69,11 @@ func (w *world) broadcastNow(id desk.ID) *desk.Broadcast {
 func (w *world) until(id desk.ID, what string, ok func(*desk.Broadcast) bool) *desk.Broadcast {
 	w.t.Helper()
 	var b *desk.Broadcast
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("it is %s as %q until %s: %v", b.State, b.Reason, b.ResumesAt, b.Counts.ByStatus)
+		}
+	}()
 	waitFor(w.t, what, func() bool { b = w.broadcastNow(id); return ok(b) })
 	return b
 }
@@ -559,6 +564,37 @@ func TestBroadcast_pace(t *testing.T) {
 		}
 		w.clock.advance(11 * time.Minute)
 	}
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+}
+
+// TestBroadcast_paceChanged: the messages before a change of the pace count, too: those that the pace
+// before had forgotten already, and more than it allowed.
+func TestBroadcast_paceChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft(numbersFrom(0, 60)...)
+	paced := func(people, minutes int) {
+		t.Helper()
+		_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: people, Minutes: minutes}}})
+		must(t, err)
+	}
+	sent := func(want int) {
+		t.Helper()
+		w.until(b.ID, fmt.Sprint("a wait after ", want), func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForPace && len(w.provider.sent()) >= want })
+		if n := len(w.provider.sent()); n != want {
+			t.Fatalf("%d were sent, want %d", n, want)
+		}
+	}
+	paced(10, 1)
+	w.startBroadcast(b.ID)
+	sent(10)
+	w.clock.advance(2 * time.Minute)
+	sent(20)
+	paced(25, 60) // in the last hour, 20 were sent
+	sent(25)
+	paced(40, 60)
+	sent(40)
+	w.clock.advance(61 * time.Minute)
 	w.until(b.ID, "its end", in(desk.BroadcastDone))
 }
 

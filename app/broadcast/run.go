@@ -252,13 +252,19 @@ func (a *Service) mustWait(ctx context.Context, d *drive, b *desk.Broadcast, r *
 		return waiting{min(left, lookEvery), desk.WaitsForProvider, until}, nil
 	}
 	if b.Pace != nil {
-		if err := a.loadClaims(ctx, d, b, r, now); err != nil {
+		if loaded, err := a.loadClaims(ctx, d, b, r, now); err != nil {
 			return waiting{}, err
+		} else if !loaded {
+			return waiting{lookEvery, b.Reason, b.ResumesAt}, nil
 		}
 		r.mu.Lock()
 		room, at := r.room(b.Pace, now)
+		flights := r.flights
 		r.mu.Unlock()
-		if room == 0 {
+		switch {
+		case room == 0 && flights > 0: // a flight that ends wakes the drive
+			return waiting{lookEvery, b.Reason, b.ResumesAt}, nil
+		case room == 0:
 			return waiting{lookEvery, desk.WaitsForPace, at}, nil
 		}
 	}
@@ -274,23 +280,30 @@ func (r *runner) probes() bool {
 	return r.probing
 }
 
-// loadClaims reads the claims of earlier drivers that the pace counts.
-func (a *Service) loadClaims(ctx context.Context, d *drive, b *desk.Broadcast, r *runner, now desk.Time) error {
-	if r.loaded {
-		return nil
+// loadClaims reads the claims of earlier drivers that the pace counts, and those before a change of
+// the pace. A claim that is under way may be stored or not, so it waits for the flights to end.
+func (a *Service) loadClaims(ctx context.Context, d *drive, b *desk.Broadcast, r *runner, now desk.Time) (loaded bool, err error) {
+	if r.paced == *b.Pace {
+		return true, nil
+	}
+	r.mu.Lock()
+	flights := r.flights
+	r.mu.Unlock()
+	if flights > 0 {
+		return false, nil
 	}
 	times, err := a.Store.ClaimTimes(ctx, d.ws, b.ID, now-desk.Time(b.Pace.Minutes)*60_000, b.Pace.People)
 	if err != nil {
-		return err
+		return false, err
 	}
 	slices.Sort(times)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.claims, r.loaded = nil, true
+	r.claims, r.paced = nil, *b.Pace
 	for _, at := range times {
-		r.claimed(at, 1)
+		r.claimed(at)
 	}
-	return nil
+	return true, nil
 }
 
 // nextRows reads the next pending rows. After the last row it begins with the first again: some
@@ -435,7 +448,6 @@ func (a *Service) launch(ctx context.Context, d *drive, channel *desk.Channel, b
 		l := r.buffer[0]
 		r.buffer = r.buffer[1:]
 		r.flights++
-		r.claimed(a.Now(), 1)
 		r.mu.Unlock()
 		d.flying.Go(func() {
 			a.fly(ctx, d, channel, b, t, r, l)
@@ -499,13 +511,14 @@ func (a *Service) leave(d *drive) {
 
 // fly sends to one person, and notes what that means for the broadcast.
 func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, t *desk.Template, r *runner, l look) {
-	claimed, err := a.send(ctx, d, channel, b, t, l)
+	at, err := a.send(ctx, d, channel, b, t, l)
+	claimed := at > 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.busy, l.Row.ID)
 	r.flights--
-	if !claimed {
-		r.claimed(a.Now(), -1)
+	if claimed {
+		r.claimed(at)
 	}
 	var halt *halted
 	e := desk.AsError(err)
@@ -552,30 +565,32 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 	}
 }
 
-// send waits for places, claims a row and sends its message.
-func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, t *desk.Template, l look) (claimed bool, err error) {
+// send waits for places, claims a row and sends its message. It returns when it claimed the row, or
+// 0 if it did not.
+func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, t *desk.Template, l look) (at desk.Time, err error) {
 	wait, ok, err := a.Machine.PacePerson(ctx, d.ws, channel, l.Verdict.Number)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if !ok {
-		return false, a.hold(ctx, d, b, l.Row, wait)
+		return 0, a.hold(ctx, d, b, l.Row, wait)
 	}
 	if wait, ok, err = a.Machine.PaceNumber(ctx, d.ws, channel); err != nil {
-		return false, err
+		return 0, err
 	}
 	if !ok {
 		e := desk.Errorf(desk.ProviderUnavailable, "the number has no place")
 		e.RetryAfter = int(wait/time.Second) + 1
-		return false, e
+		return 0, e
 	}
 	if ctx.Err() != nil {
-		return false, ctx.Err()
+		return 0, ctx.Err()
 	}
-	skipped := false
+	claimed, skipped := false, false
 	err = a.Machine.Fly(ctx, d.ws, b, t, l.Row.NextKey(), func(tx store.Tx, plan func(Sending) (*desk.Attempt, error)) (bool, error) {
 		var err error
 		claimed, skipped, err = a.claim(tx, b.ID, l.Row, t, plan)
+		at = a.Now()
 		return claimed, err
 	})
 	if skipped && errors.Is(err, ErrNotClaimed) {
@@ -585,7 +600,10 @@ func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *
 	if errors.As(err, &halt) || errors.Is(err, ErrNotClaimed) {
 		claimed = false
 	}
-	return claimed, err
+	if !claimed {
+		at = 0
+	}
+	return at, err
 }
 
 // hold lets a row wait that the provider's limit for one person holds back.

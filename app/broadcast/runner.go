@@ -31,8 +31,8 @@ type runner struct {
 	resumes  desk.Time     // the same by the wall clock, as it is shown
 	probing  bool          // one at a time, until one is taken
 
-	claims []claims // by second, oldest first; for the pace
-	loaded bool     // claims of earlier drivers are in the list
+	claims []claims           // of ended flights, by second, oldest first; for the pace
+	paced  desk.BroadcastPace // claims of earlier drivers that count for this pace are in the list
 }
 
 // claims are how many people were claimed in a second.
@@ -43,14 +43,14 @@ type claims struct {
 
 func newRunner() *runner { return &runner{busy: map[desk.ID]bool{}} }
 
-// claimed notes a claim for the pace. unclaimed takes it back.
-func (r *runner) claimed(at desk.Time, n int) {
+// claimed notes a claim for the pace.
+func (r *runner) claimed(at desk.Time) {
 	second := int64(at) / 1000
 	if last := len(r.claims) - 1; last >= 0 && r.claims[last].second >= second {
-		r.claims[last].n += n
+		r.claims[last].n++
 		return
 	}
-	r.claims = append(r.claims, claims{second, n})
+	r.claims = append(r.claims, claims{second, 1})
 }
 
 // room is how many people may be claimed now. If there is none, it also returns when there
@@ -60,7 +60,7 @@ func (r *runner) room(p *desk.BroadcastPace, now desk.Time) (n int, at desk.Time
 	for len(r.claims) > 0 && r.claims[0].second < oldest {
 		r.claims = r.claims[1:]
 	}
-	n = p.People
+	n = p.People - r.flights // which may have claimed
 	for _, c := range r.claims {
 		n -= c.n
 	}

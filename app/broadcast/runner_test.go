@@ -51,13 +51,13 @@ func TestRoom(t *testing.T) {
 				t.Fatalf("there is no room at %d, and there is room from %d on", now, until)
 			}
 			for range min(room, 90, people-len(at)) {
-				r.claimed(now, 1)
+				r.claimed(now)
 				at = append(at, second)
 			}
 			if len(at)%450 == 0 { // another process goes on: it reads the claims
 				r = newRunner()
 				for _, second := range at[max(0, len(at)-pace.People):] {
-					r.claimed(desk.Time(second*1000), 1)
+					r.claimed(desk.Time(second * 1000))
 				}
 			}
 		}
