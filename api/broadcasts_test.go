@@ -63,6 +63,9 @@ func TestBroadcasts(t *testing.T) {
 	if !strings.Contains(rows, `{"summary":{"total":6,"added":1,"replaced":0,"unchanged":1,"errors":4}`) || !strings.Contains(rows, "/rows/1/to/phone") || !strings.Contains(rows, `"not_found"`) {
 		t.Errorf("rows: %s", rows)
 	}
+	if got := string(s.want(200, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550149"},"contact":{"attributes":{"nosuch":true}}}]}`)); !strings.Contains(got, `"errors":1}`) || !strings.Contains(got, `"invalid_attributes"`) || !strings.Contains(got, `"nosuch"`) {
+		t.Errorf("an attribute that can't be stored: %s", got)
+	}
 	s.want(400, "POST "+route+"/rows", `{"rows":[]}`)
 	s.want(204, "DELETE "+route+"/rows", "")
 	start(422, "broadcast_empty")

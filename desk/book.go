@@ -342,6 +342,12 @@ func (b *Book) LoadMerged(id ID, m Merged) {
 	b.merged[id] = m
 }
 
+// CheckAttributes returns InvalidAttributes if a write has attributes that can't be stored.
+func (b *Book) CheckAttributes(w *ContactWrite) error {
+	_, err := w.judge(b.settings.Attributes, b.room)
+	return err
+}
+
 // ByID returns the contact with this id as it is now, or NotFound.
 func (b *Book) ByID(id ID) (*Contact, error) { return b.byID(id) }
 

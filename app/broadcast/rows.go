@@ -190,6 +190,11 @@ func newRow(book *desk.Book, in *desk.RowInput, now desk.Time) (*desk.BroadcastR
 	if in.Err != nil {
 		return nil, in.Err
 	}
+	if in.Person != nil {
+		if err := book.CheckAttributes(in.Person); err != nil {
+			return nil, desk.Within("/contact", err)
+		}
+	}
 	r := &desk.BroadcastRow{Status: desk.RowPending, At: now, Data: desk.RowData{Values: in.Values, Person: in.Person}}
 	var c *desk.Contact
 	switch {
