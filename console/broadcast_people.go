@@ -140,7 +140,9 @@ func (c *call) readLine(line string, columns []string) (r desk.RowInput) {
 	if strings.Contains(who, "@") {
 		kind = desk.KindEmail
 	}
-	r.Find, r.Err = desk.ParseIdentity(kind, who, c.p.Settings.Country)
+	if r.Find, err = desk.ParseIdentity(kind, who, c.p.Settings.Country); err != nil {
+		r.Err = desk.Invalidf("%v", err)
+	}
 	for i, cell := range cells[1:] {
 		switch cell = strings.TrimSpace(cell); {
 		case cell == "":
@@ -170,9 +172,10 @@ func (s *Server) addPeople(c *call) error {
 	}
 	var rows []desk.RowInput
 	var at []int
+	var lines []string
 	for i, line := range strings.Split(c.form.raw("list"), "\n") {
 		if line = strings.TrimSpace(strings.Trim(line, "\r")); line != "" && len(rows) <= maxPasted {
-			rows, at = append(rows, c.readLine(line, columns)), append(at, i+1)
+			rows, at, lines = append(rows, c.readLine(line, columns)), append(at, i+1), append(lines, line)
 		}
 	}
 	switch {
@@ -196,7 +199,7 @@ func (s *Server) addPeople(c *call) error {
 			if desk.IsType(r.Err, desk.NotFound) {
 				why = "No contact has this e-mail."
 			}
-			refused = append(refused, rejectedRow{Line: strconv.Itoa(at[from+i]), Reason: why})
+			refused = append(refused, rejectedRow{Line: strconv.Itoa(at[from+i]), Reason: why, Row: lines[from+i]})
 		}
 	}
 	if err == nil && len(refused) == 0 {

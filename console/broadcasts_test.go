@@ -321,7 +321,7 @@ func TestBroadcast_make(t *testing.T) {
 	nora.get(at+"/people").want(200, "0 people so far", "then Value 1 (title)").golden("broadcasts/people-none")
 	nora.post(at+"/people", "list", " ").want(422, "Paste at least one line")
 	nora.post(at+"/people", "list", "+34 612 34 56 78;A-17\n\n12\nnobody@example.com,A-1\n+34 612 34 56 79\tA-18\tB\n612 34 56 80\t\"A-19\"").
-		want(422, "2 people added: 3 lines were refused", `<td class="num">3</td>`, "No contact has this e-mail.", "more values than the 1 value", "612 34 56 80").golden("broadcasts/people-refused")
+		want(422, "2 people added: 3 lines were refused", `<td class="num">3</td>`, "A phone number has 7 to 15 digits", "No contact has this e-mail.", "more values than the 1 value", "612 34 56 80").golden("broadcasts/people-refused")
 	nora.post(at+"/people", "list", strings.Repeat("x\n", maxPasted+1)).want(422, "These are more than 10,000 lines")
 	nora.post(at+"/people", "list", "+34 612 34 56 78;A-20").sends(at + "/people?done=added")
 	if rows := w.peopleOf(id); len(rows) != 2 || rows[0].To != "34612345678" || rows[1].To != "34612345680" {

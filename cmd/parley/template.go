@@ -53,6 +53,9 @@ func (c *templatePutCmd) Run(ctx context.Context, s *session) error {
 		verdict := "it can be sent"
 		if !t.Sendable() {
 			verdict = "it can't be sent: " + strings.Join(t.Reasons, ", ")
+			if t.Fillable() {
+				verdict = "it can be sent with " + t.NeededAddresses()
+			}
 		}
 		return s.answer(struct {
 			Name     string `json:"name"`
