@@ -235,6 +235,67 @@ func ReadContact(body []byte, s *desk.Settings) (*desk.Op, error) {
 	return op, err
 }
 
+// ReadOptOut reads a row of a file of opt-outs, for an import.
+func ReadOptOut(body []byte, s *desk.Settings) (*desk.OptOutRow, error) {
+	row := &desk.OptOutRow{OptedOut: true}
+	err := decode(body, func(d *decoder) error {
+		err := d.object(func(name string) (err error) {
+			switch name {
+			case desk.KindPhone:
+				row.Number, err = d.parsed(func(text string) (string, error) { return desk.ParsePhone(text, s.Country) })
+				return err
+			case "since":
+				var since desk.Field[desk.Time]
+				err = field(d, &since, d.since)
+				row.Since = since.Value
+				return err
+			case "opted_out":
+				row.OptedOut, err = d.optedOut()
+				return err
+			}
+			return d.unknown(name, desk.KindPhone, "since", "opted_out")
+		})
+		if err == nil && row.Number == "" {
+			err = desk.InvalidAt("/"+desk.KindPhone, "missing; send the person's number")
+		}
+		return err
+	})
+	return row, err
+}
+
+// since reads a time or a date; 0 for an empty text.
+func (d *decoder) since() (desk.Time, error) {
+	text, err := d.text()
+	if err != nil || text == "" {
+		return 0, err
+	}
+	at, ok := desk.ParseTime(text)
+	if !ok {
+		at, ok = desk.ParseTime(text + "T00:00:00Z")
+	}
+	if !ok {
+		return 0, d.wrong("send a time such as 2026-01-31T09:30:00Z, or a date")
+	}
+	return at, nil
+}
+
+// optedOut reads a boolean, also one in words of a CSV file. The default is true.
+func (d *decoder) optedOut() (bool, error) {
+	v, err := d.value()
+	if err != nil || v.Kind == desk.BoolValue {
+		return v.Bool, err
+	}
+	if v.Kind == desk.NullValue || v.Kind == desk.StringValue {
+		switch strings.ToLower(strings.TrimSpace(v.Text)) {
+		case "", "true", "1", "yes":
+			return true, nil
+		case "false", "0", "no":
+			return false, nil
+		}
+	}
+	return false, d.wrong("write true or false")
+}
+
 // dryRun is the member by which a body asks for a dry run.
 const dryRun = "dry_run"
 

@@ -400,3 +400,49 @@ func TestSettingsBetween(t *testing.T) {
 		}
 	}
 }
+
+// TestReadOptOut reads rows of opt-outs as strictly as contacts.
+func TestReadOptOut(t *testing.T) {
+	t.Parallel()
+	s := &desk.Settings{Workspace: desk.Workspace{Country: "ES"}}
+	since, _ := desk.ParseTime("2026-01-31T00:00:00Z")
+	for body, want := range map[string]desk.OptOutRow{
+		`{"phone":"612 34 56 78"}`:                             {Number: "34612345678", OptedOut: true},
+		`{"phone":"612345678","since":null,"opted_out":null}`:  {Number: "34612345678", OptedOut: true},
+		`{"phone":"612345678","since":"","opted_out":""}`:      {Number: "34612345678", OptedOut: true},
+		`{"phone":"612345678","since":"2026-01-31"}`:           {Number: "34612345678", Since: since, OptedOut: true},
+		`{"since":"2026-01-31T00:00:00Z","phone":"612345678"}`: {Number: "34612345678", Since: since, OptedOut: true},
+		`{"phone":"612345678","opted_out":false}`:              {Number: "34612345678"},
+		`{"phone":"612345678","opted_out":" No "}`:             {Number: "34612345678"},
+		` {"phone":"612345678","opted_out":"1"} `:              {Number: "34612345678", OptedOut: true},
+		`{"\u0070hone":"+905321234567","opted_out":true}`:      {Number: "905321234567", OptedOut: true},
+	} {
+		if row, err := api.ReadOptOut([]byte(body), s); err != nil || *row != want {
+			t.Errorf("%s: %+v, %v", body, row, err)
+		}
+	}
+	for body, want := range map[string]string{
+		`{"PHONE":"+34612345678"}`:                        "/PHONE unknown field: did you mean phone?",
+		`{"phone":"+34612345678","phone":"+34612345679"}`: "/phone this member is there twice",
+		`{"phone":"+34612345678","x":1}`:                  "/x unknown field: those known are phone, since, opted_out",
+		`{"phone":34612345678}`:                           "/phone expected a string, got a number",
+		`{"phone":"+34612345678","since":7}`:              "/since expected a string, got a number",
+		`{"phone":"+34612345678","since":"tomorrow"}`:     "/since send a time such as 2026-01-31T09:30:00Z, or a date",
+		`{"phone":"+34612345678","opted_out":"perhaps"}`:  "/opted_out write true or false",
+		`{"phone":"+34612345678","opted_out":[]}`:         "/opted_out write true or false",
+		`{"phone":"+34612345678\u0000"}`:                  "/phone U+0000 can't be stored",
+		`{"phone":"1"}`:                                   "/phone a phone number has 7 to 15 digits, this one has 1",
+		`{"phone":null}`:                                  "/phone expected a string, got null",
+		`{}`:                                              "/phone missing; send the person's number",
+		`[]`:                                              " the body: expected an object, got an array",
+		`null`:                                            " the body: expected an object, got null",
+		`{"phone":"+34612345678"} {}`:                     " the body holds more than one JSON value",
+		`{"phone":"+34612345678"`:                         " the body ends in the middle of a JSON value",
+		`none`:                                            " the body: this is not valid JSON, at byte 1 of the body",
+	} {
+		_, err := api.ReadOptOut([]byte(body), s)
+		if e := desk.AsError(err); err == nil || e.Type != desk.InvalidRequest || e.At+" "+e.Message != want {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+}

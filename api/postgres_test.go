@@ -69,6 +69,7 @@ var notOverPostgres = map[string]string{
 	"TestWorded":                         noStore,
 	"TestRetryAfter":                     noStore,
 	"TestReadRow":                        noStore,
+	"TestReadOptOut":                     noStore,
 	"TestPages":                          noStore,
 	"TestUnknownRoutes":                  noStore,
 	"TestTwiceTheSameName":               beforeTheStore,

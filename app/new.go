@@ -32,14 +32,15 @@ import (
 type Deps struct {
 	Store             store.Store
 	Providers         map[desk.ChannelKind]provider.Provider
-	Answer            func(*desk.SentMessage) []byte                             // renders the answer to a send, which is stored
-	ReadContact       func(body []byte, s *desk.Settings) (*desk.Op, error)      // reads a row of an import; nil: nothing is imported
-	ReadRow           func(body []byte, s *desk.Settings) (desk.RowInput, error) // reads a row of a file of people; nil: nothing is imported
-	Now               func() time.Time                                           // the clock
-	Uptime            func() time.Duration                                       // a monotonic clock; nil: the process's own
-	NewID             func() desk.ID                                             // new ids; they grow with time
-	Random            func([]byte)                                               // fills with random bytes
-	Secret            []byte                                                     // the installation's secret key, 32 bytes
+	Answer            func(*desk.SentMessage) []byte                               // renders the answer to a send, which is stored
+	ReadContact       func(body []byte, s *desk.Settings) (*desk.Op, error)        // reads a row of an import; nil: nothing is imported
+	ReadRow           func(body []byte, s *desk.Settings) (desk.RowInput, error)   // reads a row of a file of people; nil: nothing is imported
+	ReadOptOut        func(body []byte, s *desk.Settings) (*desk.OptOutRow, error) // reads a row of a file of opt-outs; nil: nothing is imported
+	Now               func() time.Time                                             // the clock
+	Uptime            func() time.Duration                                         // a monotonic clock; nil: the process's own
+	NewID             func() desk.ID                                               // new ids; they grow with time
+	Random            func([]byte)                                                 // fills with random bytes
+	Secret            []byte                                                       // the installation's secret key, 32 bytes
 	Log               *slog.Logger
 	Bounds            Bounds // of a send; 0 means the default
 	MaxMedia          int64  // the greatest size of a file in bytes; 0: desk.DefaultMaxMedia
@@ -100,7 +101,7 @@ func New(d Deps) *App {
 		Deleted: func(tx store.Tx, broadcast desk.ID) error { return a.Imports.Deleted(tx, broadcast) },
 	})
 	a.Imports = imports.New(imports.Deps{
-		Store: a.store, Feed: a.Feed, People: a.Broadcasts, Now: a.now, NewID: d.NewID, Log: d.Log, OptOut: a.importChoice, ReadContact: d.ReadContact, ReadRow: d.ReadRow,
+		Store: a.store, Feed: a.Feed, People: a.Broadcasts, Now: a.now, NewID: d.NewID, Log: d.Log, OptOut: a.importChoice, ReadContact: d.ReadContact, ReadRow: d.ReadRow, ReadOptOut: d.ReadOptOut,
 		PutAttribute: func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error {
 			_, _, err := a.PutAttribute(ctx, p, in)
 			return err

@@ -34,8 +34,9 @@ type Deps struct {
 	Log    *slog.Logger
 	OptOut func(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) // stores a choice
 
-	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error)      // reads a body of POST /contacts
-	ReadRow      func(body []byte, s *desk.Settings) (desk.RowInput, error) // reads a row of POST /broadcasts/{id}/rows
+	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error)        // reads a body of POST /contacts
+	ReadRow      func(body []byte, s *desk.Settings) (desk.RowInput, error)   // reads a row of POST /broadcasts/{id}/rows
+	ReadOptOut   func(body []byte, s *desk.Settings) (*desk.OptOutRow, error) // reads a row of opt-outs
 	PutAttribute func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error
 
 	Open    func(ctx context.Context, p desk.Principal, media desk.ID) (io.ReadCloser, error) // opens the file of an upload

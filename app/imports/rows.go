@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 	"time"
@@ -136,7 +135,7 @@ func (a *Service) read(file *transfer.File, rows []transfer.Row, s *desk.Setting
 		}
 		switch file.Options.Kind {
 		case desk.ImportOptOuts:
-			list[n].OptOut, list[n].Err = readOptOut(row.Body, s.Country)
+			list[n].OptOut, list[n].Err = a.readOptOut(row.Body, s)
 		case desk.ImportPeople:
 			list[n].Person, list[n].Err = a.ReadRow(row.Body, s)
 		default:
@@ -146,56 +145,13 @@ func (a *Service) read(file *transfer.File, rows []transfer.Row, s *desk.Setting
 	return list
 }
 
-// readOptOut reads a row of opt-outs.
-func readOptOut(body []byte, country string) (*desk.OptOutRow, error) {
-	var in struct {
-		Phone    string `json:"phone"`
-		Since    string `json:"since"`
-		OptedOut any    `json:"opted_out"`
+// readOptOut reads a row of opt-outs, which can't be of the future.
+func (a *Service) readOptOut(body []byte, s *desk.Settings) (*desk.OptOutRow, error) {
+	row, err := a.ReadOptOut(body, s)
+	if err == nil && row.Since > desk.TimeOf(time.Now().Add(time.Minute)) {
+		return nil, desk.InvalidAt("/since", "this is in the future")
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return nil, desk.Invalidf("a row has phone, since and opted_out: %v", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, desk.Invalidf("a line has one object")
-	}
-	number, err := desk.ParsePhone(in.Phone, country)
-	if err != nil {
-		return nil, desk.InvalidAt("/phone", "%v", err)
-	}
-	row := &desk.OptOutRow{Number: number}
-	if in.Since != "" {
-		at, ok := desk.ParseTime(in.Since)
-		if !ok {
-			at, ok = desk.ParseTime(in.Since + "T00:00:00Z")
-		}
-		if !ok {
-			return nil, desk.InvalidAt("/since", "send a time such as 2026-01-31T09:30:00Z, or a date")
-		}
-		if at > desk.TimeOf(time.Now().Add(time.Minute)) {
-			return nil, desk.InvalidAt("/since", "this is in the future")
-		}
-		row.Since = at
-	}
-	switch v := in.OptedOut.(type) {
-	case nil:
-		row.OptedOut = true
-	case bool:
-		row.OptedOut = v
-	case string:
-		switch strings.ToLower(strings.TrimSpace(v)) {
-		case "", "true", "1", "yes":
-			row.OptedOut = true
-		case "false", "0", "no":
-		default:
-			return nil, desk.InvalidAt("/opted_out", "write true or false")
-		}
-	default:
-		return nil, desk.InvalidAt("/opted_out", "write true or false")
-	}
-	return row, nil
+	return row, err
 }
 
 // reject keeps the rejected rows of a group, and returns the size of the file of rejected

@@ -305,6 +305,7 @@ func open(ctx context.Context, storage config.Storage, log *slog.Logger, mayMake
 			Answer:      api.SendAnswer,
 			ReadContact: api.ReadContact,
 			ReadRow:     api.ReadRow,
+			ReadOptOut:  api.ReadOptOut,
 			Now:         now,
 			NewID:       newID,
 			Random:      func(b []byte) { _, _ = rand.Read(b) }, // rand.Read never returns an error: it would end the process instead
