@@ -182,7 +182,7 @@ func (w *world) node(s store.Store, b app.Bounds) *app.App {
 		},
 		Now: w.clock.atServer, Uptime: w.clock.uptime, NewID: w.clock.newID, Random: w.clock.random, Secret: w.secret,
 		Log: slog.New(w.log), Bounds: b,
-		ReadContact: readRow, ReadRow: readPerson,
+		ReadContact: readRow, ReadRow: readPerson, ReadOptOut: readOptOut,
 		Poster: w.receiver, Event: rendered, Deliveries: w.rules,
 	})
 }

@@ -2,11 +2,14 @@ package app_test
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 
 	"parley/app/imports"
 	"parley/desk"
 	"parley/store"
+	"parley/transfer"
 )
 
 // TestImport_overtaken: a process that slept while another one went on with its import stores
@@ -54,4 +57,48 @@ func TestImport_overtaken(t *testing.T) {
 		t.Errorf("an import that has ended goes on: %+v", again.Run)
 	}
 	must(t, again.End(t.Context()))
+}
+
+// TestImport_dryOptOuts: a dry run counts as the import does, which leaves a choice unchanged if a
+// newer one is known or an earlier row says the same.
+func TestImport_dryOptOuts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := func(rows ...string) *transfer.File {
+		text := strings.Join(rows, "\n")
+		file, err := transfer.Read(func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }, transfer.Options{Kind: desk.ImportOptOuts, JSONL: true})
+		must(t, err)
+		return file
+	}
+	row := func(number string, since int, optedOut bool) string {
+		return fmt.Sprintf(`{"Number":%q,"Since":%d,"OptedOut":%t}`, number, since, optedOut)
+	}
+	keep := func(store.Tx, int64, []byte) error { return nil }
+	store := func(key byte, file *transfer.File) desk.ImportCounts {
+		t.Helper()
+		run, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{key})
+		must(t, err)
+		must(t, run.StoreFile(t.Context(), file, keep, func() {}))
+		must(t, run.End(t.Context()))
+		return run.Run.ImportCounts
+	}
+	const out, back, none = "905321110000", "905321110001", "905321110002"
+	store(1, file(row(out, 1000, true), row(back, 1000, true), row(back, 2000, false)))
+	rows := []string{
+		row(out, 3000, true), row(out, 500, false), row(back, 1500, true), row("905321110003", 0, false), "7", // all but the last unchanged
+		row(back, 0, true), row(none, 0, true),
+	}
+	for _, number := range numbersFrom(0, 150) {
+		rows = append(rows, row(number, 0, true))
+	}
+	rows = append(rows, row(none, 0, true)) // unchanged
+	want := desk.ImportCounts{Rows: 158, Updated: 152, Unchanged: 5, Rejected: 1}
+	got, err := w.Imports.TryFile(t.Context(), w.operator(), file(rows...), keep)
+	must(t, err)
+	if got != want {
+		t.Errorf("the dry run: %+v, want %+v", got, want)
+	}
+	if got := store(2, file(rows...)); got != want {
+		t.Errorf("the import: %+v, want %+v", got, want)
+	}
 }

@@ -101,7 +101,7 @@ func New(d Deps) *App {
 		Deleted: func(tx store.Tx, broadcast desk.ID) error { return a.Imports.Deleted(tx, broadcast) },
 	})
 	a.Imports = imports.New(imports.Deps{
-		Store: a.store, Feed: a.Feed, People: a.Broadcasts, Now: a.now, NewID: d.NewID, Log: d.Log, OptOut: a.importChoice, ReadContact: d.ReadContact, ReadRow: d.ReadRow, ReadOptOut: d.ReadOptOut,
+		Store: a.store, Feed: a.Feed, People: a.Broadcasts, Now: a.now, NewID: d.NewID, Log: d.Log, Hash: a.handleHash, OptOut: a.importChoice, ReadContact: d.ReadContact, ReadRow: d.ReadRow, ReadOptOut: d.ReadOptOut,
 		PutAttribute: func(ctx context.Context, p desk.Principal, in desk.AttributeInput) error {
 			_, _, err := a.PutAttribute(ctx, p, in)
 			return err

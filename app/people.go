@@ -193,7 +193,7 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 
 // recordOne stores a choice for one handle, and reports whether it differs from the earlier
 // choice.
-func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
+func recordOne(tx store.OptOutTx, hash store.NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
 	known, err := tx.OptOut(hash)
 	if err != nil || known.At > at {
 		return false, err
@@ -208,7 +208,7 @@ func recordOne(tx store.Tx, hash store.NumberHash, change desk.OptChange, at des
 }
 
 // importChoice stores a marketing choice of a file, unless a newer one is known.
-func (a *App) importChoice(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) {
+func (a *App) importChoice(tx store.OptOutTx, hash store.NumberHash, o desk.OptOutRow) (changed bool, err error) {
 	change, at := desk.OptInAgain, o.Since
 	if o.OptedOut {
 		change = desk.OptOut
@@ -216,7 +216,7 @@ func (a *App) importChoice(tx store.Tx, number string, o desk.OptOutRow) (change
 	if at == 0 {
 		at = a.now()
 	}
-	return recordOne(tx, a.handleHash(tx.Settings().ID, number), change, at)
+	return recordOne(tx, hash, change, at)
 }
 
 // handleHash returns a keyed hash of a number in canonical form, or of a provider's id of a

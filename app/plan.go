@@ -291,11 +291,11 @@ func (a *App) fill(ctx context.Context, p desk.Principal, library *desk.Library,
 // checks the recipient's number and the provider's id of the contact.
 func (a *App) optedOut(ctx context.Context, ws desk.ID, number string, contact *desk.Contact) (desk.Time, error) {
 	handles := a.choiceHandles(ws, number, contact)
-	since, err := a.store.OptedOut(ctx, ws, handles)
+	choices, err := a.store.Choices(ctx, ws, handles)
 	if err != nil {
 		return 0, err
 	}
-	return firstChoice(since, handles), nil
+	return firstOptOut(choices, handles), nil
 }
 
 // choiceHandles returns the hashes of the handles by which a person's marketing choice is
@@ -312,10 +312,10 @@ func (a *App) choiceHandles(ws desk.ID, number string, contact *desk.Contact) []
 	return handles
 }
 
-func firstChoice(since map[store.NumberHash]desk.Time, handles []store.NumberHash) desk.Time {
+func firstOptOut(choices map[store.NumberHash]store.OptOut, handles []store.NumberHash) desk.Time {
 	for _, handle := range handles {
-		if since[handle] != 0 {
-			return since[handle]
+		if since := choices[handle].Since; since != 0 {
+			return since
 		}
 	}
 	return 0

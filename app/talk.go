@@ -42,14 +42,14 @@ func (a *App) states(ctx context.Context, p desk.Principal, list []*desk.Convers
 	if err != nil {
 		return nil, err
 	}
-	since, err := a.store.OptedOut(ctx, ws, all)
+	choices, err := a.store.Choices(ctx, ws, all)
 	if err != nil {
 		return nil, err
 	}
 	states := make([]desk.State, len(list))
 	for i, c := range list {
 		window := windows[refs[i]]
-		states[i] = desk.State{Conversation: c.ID, Window: window.State(now), Talk: c.Talk, OptedOutSince: firstChoice(since, handles[c.ContactID])}
+		states[i] = desk.State{Conversation: c.ID, Window: window.State(now), Talk: c.Talk, OptedOutSince: firstOptOut(choices, handles[c.ContactID])}
 	}
 	return states, nil
 }

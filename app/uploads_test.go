@@ -52,6 +52,12 @@ func readPerson(body []byte, _ *desk.Settings) (r desk.RowInput, err error) {
 	return r, err
 }
 
+// readOptOut reads a row of a test's file of opt-outs.
+func readOptOut(body []byte, _ *desk.Settings) (row *desk.OptOutRow, err error) {
+	err = json.Unmarshal(body, &row)
+	return row, err
+}
+
 // table returns a file of rows, in which each hundredth is rejected.
 func table(rows int) string {
 	var b strings.Builder

@@ -160,7 +160,7 @@ type RowFacts struct {
 	Claimed map[desk.ID]desk.ID      // by contact: a row that was claimed for it; of several, any
 	Others  map[desk.ID]desk.ID      // by contact: another one, if there are several
 	Taken   map[NumberHash]desk.ID   // which row has taken a number
-	OptOuts map[NumberHash]desk.Time // as Store.OptedOut
+	OptOuts map[NumberHash]desk.Time // when the holders opted out; without those who have not
 	Open    map[desk.ID]bool         // contacts with an open conversation on the channel
 }
 

@@ -8,9 +8,9 @@ import (
 
 // OptOuts keeps opt-outs.
 type OptOuts interface {
-	// OptedOut returns when the holders of the numbers opted out of marketing. It leaves
-	// out numbers whose holders have not opted out.
-	OptedOut(ctx context.Context, ws desk.ID, numbers []NumberHash) (map[NumberHash]desk.Time, error)
+	// Choices returns the newest marketing choices of the numbers' holders. It leaves out
+	// numbers for which none is stored.
+	Choices(ctx context.Context, ws desk.ID, numbers []NumberHash) (map[NumberHash]OptOut, error)
 }
 
 // An OptOutTx reads and writes marketing choices.

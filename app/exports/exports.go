@@ -165,12 +165,12 @@ func (a *Service) optOutsOf(ctx context.Context, ws desk.ID, page []*desk.Contac
 		for n, h := range part {
 			hashes[n] = h.hash
 		}
-		since, err := a.Store.OptedOut(ctx, ws, hashes)
+		choices, err := a.Store.Choices(ctx, ws, hashes)
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, h := range part {
-			switch at := since[h.hash]; {
+			switch at := choices[h.hash].Since; {
 			case at == 0:
 			case h.number == "":
 				ids[h.contact]++

@@ -32,7 +32,8 @@ type Deps struct {
 	Now    func() desk.Time
 	NewID  func() desk.ID
 	Log    *slog.Logger
-	OptOut func(tx store.Tx, number string, o desk.OptOutRow) (changed bool, err error) // stores a choice
+	Hash   func(ws desk.ID, handle string) store.NumberHash                                             // of a number, as opt-outs have it
+	OptOut func(tx store.OptOutTx, number store.NumberHash, o desk.OptOutRow) (changed bool, err error) // stores a choice
 
 	ReadContact  func(body []byte, s *desk.Settings) (*desk.Op, error)        // reads a body of POST /contacts
 	ReadRow      func(body []byte, s *desk.Settings) (desk.RowInput, error)   // reads a row of POST /broadcasts/{id}/rows
@@ -309,7 +310,7 @@ func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.Import
 		case r.Err != nil:
 			errs[at] = r.Err
 		case r.OptOut != nil:
-			changed, err := i.service.OptOut(tx, r.OptOut.Number, *r.OptOut)
+			changed, err := i.service.OptOut(tx, i.service.Hash(i.p.Workspace(), r.OptOut.Number), *r.OptOut)
 			if err != nil {
 				return err
 			}
@@ -373,7 +374,8 @@ func numberOf(o *desk.OptOutRow) desk.Identity {
 }
 
 // Try is Store as a dry run: it stores nothing. It judges the rows together, but does not see
-// rows of other calls. It returns the errors, and adds to the counts.
+// rows of other calls. It returns the errors, and adds to the counts. Rows of opt-outs are for
+// tryOptOuts.
 func (a *Service) Try(ctx context.Context, p desk.Principal, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
 	errs = make([]error, len(rows))
 	named := lookupOf(rows)
@@ -388,15 +390,53 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, rows []Row, n *desk
 	book.As(p.Settings) // a dry run may have planned attributes
 	now := a.Now()
 	for at, r := range rows {
-		switch errs[at] = r.Err; {
-		case r.Err != nil:
-		case r.OptOut != nil:
-			n.Updated++
-		default:
+		if errs[at] = r.Err; r.Err == nil {
 			errs[at] = a.apply(book, r.Op, p.Actor, now, n)
 		}
 		if errs[at] != nil {
 			n.Rejected++
+		}
+	}
+	n.Rows += int64(len(rows))
+	return errs, nil
+}
+
+// choices are marketing choices of a dry run, which changes only its copy of them.
+type choices map[store.NumberHash]store.OptOut
+
+func (c choices) OptOut(number store.NumberHash) (store.OptOut, error) { return c[number], nil }
+
+func (c choices) SetOptOut(number store.NumberHash, o store.OptOut) error {
+	c[number] = o
+	return nil
+}
+
+// tryOptOuts is Try for rows of opt-outs.
+func (a *Service) tryOptOuts(ctx context.Context, p desk.Principal, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
+	errs = make([]error, len(rows))
+	var numbers []store.NumberHash
+	for _, r := range rows {
+		if r.Err == nil {
+			numbers = append(numbers, a.Hash(p.Workspace(), r.OptOut.Number))
+		}
+	}
+	known, err := a.Store.Choices(ctx, p.Workspace(), numbers)
+	if err != nil {
+		return nil, err
+	}
+	for at, r := range rows {
+		if errs[at] = r.Err; r.Err != nil {
+			n.Rejected++
+			continue
+		}
+		changed, err := a.OptOut(choices(known), numbers[0], *r.OptOut)
+		if err != nil {
+			return nil, err
+		}
+		if numbers = numbers[1:]; changed {
+			n.Updated++
+		} else {
+			n.Unchanged++
 		}
 	}
 	n.Rows += int64(len(rows))

@@ -23,7 +23,11 @@ type Keep func(tx store.Tx, before int64, rows []byte) error
 // StoreFile stores the rows of a file after those that are stored, in groups. after is called
 // after each group. It ends before the last row if the import has ended.
 func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, after func()) error {
-	err := groups(file, i.Run.Rows, func(rows []transfer.Row, last bool) error {
+	most := desk.ImportRows
+	if file.Options.Kind == desk.ImportOptOuts {
+		most = desk.ImportOptOutRows
+	}
+	err := groups(file, i.Run.Rows, most, func(rows []transfer.Row, last bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -49,9 +53,13 @@ func (a *Service) TryFile(ctx context.Context, p desk.Principal, file *transfer.
 	if p, err = planned(p, file); err != nil {
 		return n, err
 	}
+	try := a.Try
+	if file.Options.Kind == desk.ImportOptOuts {
+		try = a.tryOptOuts
+	}
 	size := int64(0)
-	err = groups(file, 0, func(rows []transfer.Row, _ bool) error {
-		errs, err := a.Try(ctx, p, a.read(file, rows, p.Settings), &n)
+	err = groups(file, 0, desk.ImportRows, func(rows []transfer.Row, _ bool) error {
+		errs, err := try(ctx, p, a.read(file, rows, p.Settings), &n)
 		if err == nil {
 			size, err = reject(nil, file, size, rows, errs, keep)
 		}
@@ -98,13 +106,9 @@ func planned(p desk.Principal, file *transfer.File) (desk.Principal, error) {
 	return p, nil
 }
 
-// groups calls do for the rows after some, as many at a time as one transaction stores, and
-// for the rest. last tells that no rows follow.
-func groups(file *transfer.File, after int64, do func(rows []transfer.Row, last bool) error) error {
-	most := desk.ImportRows
-	if file.Options.Kind == desk.ImportOptOuts {
-		most = desk.ImportOptOutRows
-	}
+// groups calls do for the rows after some, most of them or ImportBytes at a time, and for the
+// rest. last tells that no rows follow.
+func groups(file *transfer.File, after int64, most int, do func(rows []transfer.Row, last bool) error) error {
 	var rows []transfer.Row
 	size := 0
 	err := file.Each(after, func(row transfer.Row) error {

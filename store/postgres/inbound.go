@@ -14,6 +14,7 @@ import (
 const (
 	optOutQuery   = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
 	optedOutQuery = `SELECT number_hash, since FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[]) AND since > 0`
+	choicesQuery  = `SELECT number_hash, since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[])`
 )
 
 func readOptOut(row pgx.Row) (*store.OptOut, error) {
@@ -22,21 +23,21 @@ func readOptOut(row pgx.Row) (*store.OptOut, error) {
 	return &o, err
 }
 
-// OptedOut returns when the holders of numbers opted out of marketing.
-func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]desk.Time, err error) {
+// Choices returns the newest marketing choices of the holders of numbers.
+func (s *Store) Choices(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]store.OptOut, err error) {
 	hashes := make([][]byte, len(numbers))
 	for i := range numbers {
 		hashes[i] = numbers[i][:]
 	}
 	err = s.read(ctx, func(p *pipe) error {
-		found = map[store.NumberHash]desk.Time{}
+		found = map[store.NumberHash]store.OptOut{}
 		_, err := all(p, "opt-outs", func(row pgx.Row) (struct{}, error) {
 			var hash []byte
-			var since desk.Time
-			err := row.Scan(&hash, (*int64)(&since))
-			found[store.NumberHash(hash)] = since
+			var o store.OptOut
+			err := row.Scan(&hash, (*int64)(&o.Since), (*int64)(&o.At))
+			found[store.NumberHash(hash)] = o
 			return struct{}{}, err
-		}, optedOutQuery, uuid(ws), hashes)
+		}, choicesQuery, uuid(ws), hashes)
 		return err
 	})
 	return found, err

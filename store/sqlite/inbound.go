@@ -17,17 +17,17 @@ func optOut(c conn, ws desk.ID, number store.NumberHash) (store.OptOut, error) {
 	})
 }
 
-// OptedOut returns when the holders of numbers opted out of marketing.
-func (s *Store) OptedOut(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]desk.Time, err error) {
+// Choices returns the newest marketing choices of the holders of numbers.
+func (s *Store) Choices(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]store.OptOut, err error) {
 	err = s.read(ctx, int64(pointRead*len(numbers)), func(c conn) error {
-		found = map[store.NumberHash]desk.Time{}
+		found = map[store.NumberHash]store.OptOut{}
 		for _, number := range numbers {
 			o, err := optOut(c, ws, number)
 			if err != nil {
 				return err
 			}
-			if o.Since > 0 {
-				found[number] = o.Since
+			if o != (store.OptOut{}) {
+				found[number] = o
 			}
 		}
 		return nil

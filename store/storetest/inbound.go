@@ -220,10 +220,10 @@ func optOuts(t *testing.T, s store.Store) {
 			equal(t, "opt-out", got, want)
 			return err
 		})
-		since, err := s.OptedOut(t.Context(), ws, []store.NumberHash{{31: 9}, number})
+		choices, err := s.Choices(t.Context(), ws, []store.NumberHash{{31: 9}, number})
 		must(t, err)
-		equal(t, "opted out since", since[number], want.Since)
-		equal(t, "others who opted out", len(since), min(1, int(want.Since)))
+		equal(t, "choice", choices[number], want)
+		equal(t, "others who chose", len(choices), min(1, int(want.At)))
 	}
 	check(ws, number, store.OptOut{})
 	for _, o := range []store.OptOut{{Since: 5, At: 7}, {At: 9}, {Since: 11, At: 11}} {
