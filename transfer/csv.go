@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,7 +14,8 @@ const (
 	maxRecord = 4 << 20 // bytes of a record
 	maxCells  = 1000    // cells of a record
 
-	// A file of rejected rows may have more, since each row comes with the reason.
+	// A file of rejected rows (see reasonColumns) may have more, since each row comes with the
+	// reason.
 	slackCells  = 3
 	slackRecord = 64 << 10
 
@@ -28,6 +30,7 @@ var delimiters = []rune{',', ';', '\t', '|'}
 type record struct {
 	line  int // in which it begins
 	cells []string
+	size  int // in bytes, without the line end
 }
 
 // blank tells whether all cells are blank.
@@ -38,6 +41,14 @@ func (r record) blank() bool {
 		}
 	}
 	return true
+}
+
+// reasonColumns follow the columns of a file in the file of its rejected rows.
+var reasonColumns = []string{"_line", "_error", "_reason"}
+
+// hasReasons tells whether a record is the headers of a file of rejected rows.
+func (r record) hasReasons() bool {
+	return !slices.ContainsFunc(reasonColumns, func(name string) bool { return !slices.Contains(r.cells, name) })
 }
 
 // A FileError says why a file can't be read.
@@ -119,21 +130,36 @@ func (c *csvReader) newline(r rune) error {
 	return nil
 }
 
-// read returns the next record, or io.EOF.
+// check returns an error for a record that is too large. With withReason, it may have the reason
+// of a rejected row besides.
+func (r record) check(withReason bool) error {
+	size, cells := maxRecord, maxCells
+	if withReason {
+		size, cells = size+slackRecord, cells+slackCells
+	}
+	switch {
+	case len(r.cells) > cells:
+		return &FileError{Line: r.line, Message: fmt.Sprintf("has more than %d cells", maxCells), Flag: "is it a CSV file, with the delimiter that --delimiter names?", At: "delimiter"}
+	case r.size > size:
+		return &FileError{Line: r.line, Message: fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
+	}
+	return nil
+}
+
+// read returns the next record, or io.EOF. The record may be as large as a rejected row with its
+// reason: the caller, who knows the headers, checks it again.
 func (c *csvReader) read() (rec record, err error) {
 	if c.ended {
 		return rec, io.EOF
 	}
 	rec.line = c.line
-	size, quoted, any := 0, false, false
+	quoted, any := false, false
 	c.cell.Reset()
 	end := func() error {
 		rec.cells = append(rec.cells, c.cell.String())
 		c.cell.Reset()
-		if quoted = false; len(rec.cells) > maxCells+slackCells {
-			return &FileError{Line: rec.line, Message: fmt.Sprintf("has more than %d cells", maxCells), Flag: "is it a CSV file, with the delimiter that --delimiter names?", At: "delimiter"}
-		}
-		return nil
+		quoted = false
+		return rec.check(true)
 	}
 	for {
 		r, err := c.next()
@@ -148,13 +174,16 @@ func (c *csvReader) read() (rec record, err error) {
 			return rec, err
 		}
 		any = true
-		if size += utf8.RuneLen(r); size > maxRecord+slackRecord {
-			return rec, &FileError{Line: rec.line, Message: fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
+		if r != '\n' && r != '\r' {
+			rec.size += utf8.RuneLen(r)
+		}
+		if rec.size > maxRecord+slackRecord {
+			return rec, rec.check(true)
 		}
 		switch {
 		case r == '"' && c.cell.Len() == 0 && !quoted:
 			quoted = true
-			if err := c.quotedCell(&rec, &size); err != nil {
+			if err := c.quotedCell(&rec); err != nil {
 				return rec, err
 			}
 		case r == c.delimiter:
@@ -173,7 +202,7 @@ func (c *csvReader) read() (rec record, err error) {
 }
 
 // quotedCell reads a cell after its first quote, up to the last one.
-func (c *csvReader) quotedCell(rec *record, size *int) error {
+func (c *csvReader) quotedCell(rec *record) error {
 	for {
 		r, err := c.next()
 		if errors.Is(err, io.EOF) {
@@ -182,8 +211,8 @@ func (c *csvReader) quotedCell(rec *record, size *int) error {
 		if err != nil {
 			return err
 		}
-		if *size += utf8.RuneLen(r); *size > maxRecord+slackRecord {
-			return &FileError{Line: rec.line, Message: fmt.Sprintf("begins a row of more than %d MiB: is a quote not closed?", maxRecord>>20)}
+		if rec.size += utf8.RuneLen(r); rec.size > maxRecord+slackRecord {
+			return rec.check(true)
 		}
 		switch r {
 		case '"':

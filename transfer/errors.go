@@ -23,9 +23,6 @@ type ErrorsFile struct {
 	n  int64 // bytes that were written
 }
 
-// reasonColumns follow the columns of the file.
-var reasonColumns = []string{"_line", "_error", "_reason"}
-
 // NewErrorsFile returns a writer of rejected rows. bytes is how many the file has already.
 func (f *File) NewErrorsFile(w io.Writer, bytes int64) *ErrorsFile {
 	return &ErrorsFile{of: f, w: bufio.NewWriterSize(w, 64<<10), n: bytes}

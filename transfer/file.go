@@ -220,13 +220,19 @@ func (f *File) records(r io.Reader, do func(record) error) error {
 		return err
 	}
 	c := newCSV(text, encoding, f.Delimiter)
-	headers := false
+	headers, rejected := false, false
 	for {
 		rec, err := c.read()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if !headers {
+			rejected = rec.hasReasons()
+		}
+		if err := rec.check(rejected); err != nil {
 			return err
 		}
 		switch {

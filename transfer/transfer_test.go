@@ -241,9 +241,16 @@ func TestOpen_refuses(t *testing.T) {
 		"another encoding":    {[]byte("name\nA\nB\xff\n"), Options{}, 3, "--encoding"},
 		"half of a pair":      {[]byte("\xff\xfen\x00a\x00\x00\xd8x\x00"), Options{}, 1, "--encoding"},
 		"a quote":             {[]byte("name\nA\n\"B\nC\n"), Options{}, 3, "nothing closes"},
-		"a long row":          {[]byte("name\nA\n" + strings.Repeat("x", maxRecord+slackRecord+1)), Options{}, 3, "MiB"},
+		"a long row":          {[]byte("name\nA\n" + strings.Repeat("x", maxRecord+1) + "\n"), Options{Delimiter: ","}, 3, "begins a row of more than 4 MiB"},
+		"a long last row":     {[]byte("name\nA\n" + strings.Repeat("x", maxRecord+1)), Options{Delimiter: ","}, 3, "MiB"},
+		"a long header":       {[]byte(strings.Repeat("x", maxRecord+1) + "\nA\n"), Options{Delimiter: ","}, 1, "MiB"},
+		"a long blank row":    {[]byte(strings.Repeat(" ", maxRecord+1) + "\nname\nA\n"), Options{Delimiter: ","}, 1, "MiB"},
+		"a long rejected row": {[]byte("name,_line,_error,_reason\n" + strings.Repeat("x", maxRecord+slackRecord+1)), Options{Delimiter: ","}, 2, "MiB"},
 		"a long quoted cell":  {[]byte("name\n\"" + strings.Repeat("x\n", maxRecord)), Options{}, 2, "MiB"},
-		"many cells":          {[]byte("name\n" + strings.Repeat(",", maxCells+slackCells+1)), Options{}, 2, "cells"},
+		"many cells":          {[]byte("name\n" + strings.Repeat(",", maxCells)), Options{}, 2, "has more than 1000 cells"},
+		"many columns":        {[]byte("name" + strings.Repeat(",x", maxCells) + "\n"), Options{}, 1, "cells"},
+		"many rejected cells": {[]byte("_reason,_error,_line,name\n" + strings.Repeat(",", maxCells+slackCells)), Options{}, 2, "cells"},
+		"two of the reasons":  {[]byte("_line,_error,name\n" + strings.Repeat(",", maxCells)), Options{}, 2, "cells"},
 		"nothing":             {nil, Options{}, 0, "no row"},
 		"a long line":         {[]byte("{}\n" + strings.Repeat("x", maxRecord+1)), Options{JSONL: true}, 2, "MiB"},
 		"a line that is none": {[]byte("{}\n\xff"), Options{JSONL: true}, 2, "--encoding"},
@@ -354,6 +361,23 @@ func TestFields(t *testing.T) {
 		e, ok := errors.AsType[*ColumnError](err)
 		if !ok || !slices.Equal(e.Columns, c.columns) || !strings.Contains(e.Message, c.message) || strings.Contains(e.Message, "--") {
 			t.Errorf("%q: %v", c.fields, err)
+		}
+	}
+}
+
+// TestLimits: a record has up to 4 MiB and 1,000 cells, and in a file of rejected rows the reason
+// besides.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"a long row":             "name\n" + strings.Repeat("x", maxRecord) + "\r\n",
+		"a long quoted row":      "name\n\"" + strings.Repeat("x", maxRecord-2) + "\"\n",
+		"a long rejected row":    "name,_line,_error,_reason\n" + strings.Repeat("x", maxRecord+slackRecord) + "\n",
+		"many cells":             "name" + strings.Repeat(",", maxCells-1) + "\nA" + strings.Repeat(",", maxCells-1) + "\n",
+		"many cells of a reason": "name" + strings.Repeat(",", maxCells-1) + ",_line,_error,_reason\nA" + strings.Repeat(",", maxCells-1) + ",2,invalid_request,why\n",
+	} {
+		if rows, err := bodies(t, []byte(text), Options{Delimiter: ","}); err != nil || len(rows) != 1 {
+			t.Errorf("%s: %d rows, %v", name, len(rows), err)
 		}
 	}
 }
