@@ -87,24 +87,27 @@ func withFlag(text, flag string) string {
 	return text + ": " + flag
 }
 
+// noRune is not a character.
+const noRune rune = -1
+
 // A csvReader reads records. Records end by CR, LF or CRLF; within quotes these stay.
 type csvReader struct {
 	text      runes
 	encoding  string // for errors
 	delimiter rune
 	line      int  // of the next character
-	back      rune // a character that was read too early; 0: none
+	back      rune // a character that was read too early; noRune: none
 	ended     bool
 	cell      strings.Builder
 }
 
 func newCSV(text runes, encoding string, delimiter rune) *csvReader {
-	return &csvReader{text: text, encoding: encoding, delimiter: delimiter, line: 1}
+	return &csvReader{text: text, encoding: encoding, delimiter: delimiter, line: 1, back: noRune}
 }
 
 func (c *csvReader) next() (r rune, err error) {
-	if c.back != 0 {
-		r, c.back = c.back, 0
+	if c.back != noRune {
+		r, c.back = c.back, noRune
 		return r, nil
 	}
 	r, err = c.text.next()

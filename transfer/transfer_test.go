@@ -143,6 +143,22 @@ func TestCSV_delimiter(t *testing.T) {
 	}
 }
 
+// TestCSV_nul: U+0000 is a character like others, also where the reader looks ahead.
+func TestCSV_nul(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"name\n\"abc\"\x00\n":       `2 {"name":"abc\u0000"}`,
+		"name\r\x00abc\r":           `2 {"name":"\u0000abc"}`,
+		"name\n\"abc\r\x00d\"\n":    `2 {"name":"abc\r\u0000d"}`,
+		"name\n\x00\"abc\"\n":       `2 {"name":"\u0000\"abc\""}`,
+		"name\r\n\"abc\"\x00\"\r\n": `2 {"name":"abc\u0000\""}`,
+	} {
+		if got, err := bodies(t, []byte(content), Options{}); err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%q: %q, %v; want %s", content, got, err, want)
+		}
+	}
+}
+
 // TestGuard: no cell is computed, and each comes back as it was.
 func TestGuard(t *testing.T) {
 	t.Parallel()
