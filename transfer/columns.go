@@ -129,7 +129,7 @@ func (m *mapper) guess(header string) (field, bool) {
 			return field{variable, v.Address}, true
 		}
 	}
-	if f, ok := parseField(m.kind, header); ok && f.name != skipped {
+	if f, ok := parseField(m.kind, header); ok && f.name != skipped && (f.name != attribute || m.attributes[f.key] != nil) {
 		return f, true
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.attributes)) { // an attribute that was made of this column
@@ -179,7 +179,7 @@ func (m *mapper) columns(headers []string) ([]field, error) {
 		fields[i] = field{name: skipped}
 		if i < len(m.chosen) && m.chosen[i] == NewAttribute && m.kind == desk.ImportContacts {
 			known = true
-			if key := attributeKey(header); m.madeBefore(key, header) {
+			if key, label := newAttribute(header); m.madeBefore(key, label) {
 				fields[i] = field{attribute, key}
 				taken[fields[i]] = i
 			} else {
@@ -232,9 +232,9 @@ func (m *mapper) columns(headers []string) ([]field, error) {
 }
 
 // madeBefore tells whether an attribute was made of a column, by this import or an earlier one.
-func (m *mapper) madeBefore(key, header string) bool {
+func (m *mapper) madeBefore(key, label string) bool {
 	a := m.attributes[key]
-	return a != nil && !a.Archived && a.Label == header
+	return a != nil && !a.Archived && a.Label == label
 }
 
 // twoOf is the error of two columns that are one field.
@@ -256,6 +256,15 @@ func quotedList(list []string) string {
 		quoted = append(quoted, desk.Quote(s))
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// newAttribute returns the key and the label of a new attribute for a column: those that the
+// header attributes.KEY of an export names, or else made of the header.
+func newAttribute(header string) (key, label string) {
+	if name, ok := strings.CutPrefix(header, attribute+"."); ok && (desk.AttributeInput{Key: name}).Check() == nil {
+		return name, name
+	}
+	return attributeKey(header), header
 }
 
 // attributeKey returns the key of a new attribute for a column.

@@ -382,7 +382,7 @@ func (f *File) newAttributes(m *mapper) error {
 	f.attributes = maps.Clone(m.attributes)
 	for _, i := range slices.Sorted(slices.Values(m.made)) {
 		header := f.Headers[i]
-		key := attributeKey(header)
+		key, label := newAttribute(header)
 		if f.attributes[key] != nil {
 			return columnError(i, "say what it is with --map '"+header+"=FIELD'", "the column %s would make the attribute %s, which is there already", desk.Quote(header), key)
 		}
@@ -390,7 +390,7 @@ func (f *File) newAttributes(m *mapper) error {
 		if i < len(f.samples) {
 			kind = f.samples[i].kind()
 		}
-		in := desk.AttributeInput{Key: key, Label: desk.Field[string]{Set: true, Value: header}, Type: desk.Field[string]{Set: true, Value: string(kind)}}
+		in := desk.AttributeInput{Key: key, Label: desk.Field[string]{Set: true, Value: label}, Type: desk.Field[string]{Set: true, Value: string(kind)}}
 		if err := in.Check(); err != nil {
 			return columnError(i, "", "the column %s can't become an attribute: %w", desk.Quote(header), err)
 		}
@@ -398,7 +398,7 @@ func (f *File) newAttributes(m *mapper) error {
 		if len(m.attributes)+len(f.Created) > desk.MaxAttributes {
 			return columnError(i, "leave columns out with --map 'COLUMN=-' or --ignore-unknown", "the workspace would have more than %d attributes", desk.MaxAttributes)
 		}
-		f.attributes[key] = &desk.Attribute{Key: key, Label: header, Type: kind}
+		f.attributes[key] = &desk.Attribute{Key: key, Label: label, Type: kind}
 		f.fields[i] = field{attribute, key}
 	}
 	return nil

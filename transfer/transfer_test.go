@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -183,6 +184,7 @@ func TestColumns(t *testing.T) {
 		"phone,Telefon\n1,2\n":         "are both the field phone",
 		"name,Vorname\nA,B\n":          "are both the field name",
 		"name,Gone\nA,B\n":             "nobody knows the columns",
+		"name,attributes.nope\nA,B\n":  `nobody knows the columns "attributes.nope": say what each is with --map`,
 	} {
 		got, err := bodies(t, []byte(content), Options{})
 		if err != nil {
@@ -194,6 +196,10 @@ func TestColumns(t *testing.T) {
 	}
 	if got, err := bodies(t, []byte("name,foo\nA,B\n"), Options{IgnoreUnknown: true}); err != nil || got[0] != `2 {"name":"A"}` {
 		t.Errorf("%q, %v", got, err)
+	}
+	got, err := bodies(t, []byte("name,attributes.nope,attributes.city\nA,B,C\n"), Options{IgnoreUnknown: true})
+	if want := `2 {"name":"A","attributes":{"city":"C"}}`; err != nil || got[0] != want {
+		t.Errorf("an attribute that is not there: %q, %v; want %s", got, err, want)
 	}
 	if got, err := bodies(t, []byte("name,foo\nA,B\n"), Options{Map: []string{"foo=attributes.city"}}); err != nil || got[0] != `2 {"name":"A","attributes":{"city":"B"}}` {
 		t.Errorf("%q, %v", got, err)
@@ -345,6 +351,36 @@ func TestNewAttributes(t *testing.T) {
 	want := "joined_at Joined at date, c_2nd_vip 2nd VIP? boolean, umsatz Umsatz number, plz PLZ text, leer Leer text"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+// TestNewAttributes_exported: a column of an export to another workspace names the key of its
+// attribute.
+func TestNewAttributes_exported(t *testing.T) {
+	t.Parallel()
+	f, err := Open(written(t, "f.csv", []byte("name,attributes.no__pe_,attributes.No Key,attributes.city\nA,17,18,C\n")), Options{Kind: desk.ImportContacts, CreateAttributes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Columns(attributes); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(f.Taken(), "; "), "name; attributes.no__pe_, a new number; attributes.attributes_no_key, a new number; attributes.city"; got != want {
+		t.Errorf("the columns are taken for %s, want %s", got, want)
+	}
+	if label := f.Created[0].Label.Value; label != "no__pe_" {
+		t.Errorf("the label is %s", label)
+	}
+	made := maps.Clone(attributes)
+	for _, in := range f.Created {
+		made[in.Key] = &desk.Attribute{Key: in.Key, Label: in.Label.Value, Type: desk.NumberAttribute}
+	}
+	f.Created = nil
+	if err := f.Columns(made); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(f.Taken(), "; "), "name; attributes.no__pe_; attributes.attributes_no_key; attributes.city"; got != want {
+		t.Errorf("the same command again takes the columns for %s, want %s", got, want)
 	}
 }
 
