@@ -9,6 +9,7 @@ import (
 
 	"parley/desk"
 
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 )
@@ -41,7 +42,7 @@ func textOf(r io.Reader, label string) (text runes, named string, err error) {
 		return utf8Text{b}, "utf-8", nil
 	}
 	from, err := htmlindex.Get(label)
-	if err != nil {
+	if err != nil || from == encoding.Replacement { // the web reads no text of these labels
 		return nil, "", desk.InvalidAt("/encoding", "no encoding has the name %s; names are such as utf-8, windows-1252 and windows-1254", desk.Quote(label))
 	}
 	if named, err = htmlindex.Name(from); err != nil {

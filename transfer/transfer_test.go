@@ -282,8 +282,10 @@ func TestOpen_refuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := bodies(t, []byte("name\n"), Options{Encoding: "klingon"}); !desk.IsType(err, desk.InvalidRequest) {
-		t.Errorf("an unknown encoding: %v", err)
+	for _, label := range []string{"klingon", "replacement", "ISO-2022-KR"} {
+		if _, err := bodies(t, []byte("name\n"), Options{Encoding: label}); !desk.IsType(err, desk.InvalidRequest) || !strings.Contains(err.Error(), "no encoding has the name") {
+			t.Errorf("%s, which is no encoding: %v", label, err)
+		}
 	}
 }
 
