@@ -366,8 +366,11 @@ func (b *Broadcast) Collects() bool {
 // TooMany tells whether the broadcast has more people than it may have.
 func (b *Broadcast) TooMany() bool { return b.AtMost > 0 && b.Rows > b.AtMost }
 
+// escaped makes a name a part of a JSON pointer.
+var escaped = strings.NewReplacer("~", "~0", "/", "~1")
+
 func (v *BroadcastValue) check() error {
-	at := "/variables/" + v.Address
+	at := "/variables/" + escaped.Replace(v.Address)
 	for _, text := range []string{v.Address, v.Value, v.From, v.Else} {
 		if err := checkStorable(text); err != nil {
 			return InvalidAt(at, "%v", err)

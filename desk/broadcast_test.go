@@ -30,3 +30,18 @@ func TestCheckConsent(t *testing.T) {
 		}
 	}
 }
+
+// TestBroadcast_Edit: what is wrong with a variable is named by a JSON pointer, whatever is in its
+// address.
+func TestBroadcast_Edit(t *testing.T) {
+	t.Parallel()
+	for address, at := range map[string]string{"1": "/variables/1", "a/b": "/variables/a~1b", "~1": "/variables/~01", "": "/variables"} {
+		for _, v := range []desk.BroadcastValue{{}, {Value: "x", From: desk.FromRow}} {
+			v.Address = address
+			err := new(desk.Broadcast).Edit(&desk.BroadcastInput{Values: desk.Field[[]desk.BroadcastValue]{Set: true, Value: []desk.BroadcastValue{v}}}, 1)
+			if !desk.IsType(err, desk.InvalidRequest) || desk.AsError(err).At != at {
+				t.Errorf("%q: %v, want a refusal of %s", address, err, at)
+			}
+		}
+	}
+}
