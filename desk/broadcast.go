@@ -569,7 +569,8 @@ func (b *Broadcast) CheckTemplate(t *Template, s *Settings) error {
 			problems.add(VariableProblem{v.Address, message}, v.Address, message)
 		}
 	}
-	if slices.Contains(addresses, MediaAddress) && b.TitleFile() == "" {
+	named := slices.ContainsFunc(b.Values, func(v BroadcastValue) bool { return v.Address == MediaAddress })
+	if slices.Contains(addresses, MediaAddress) && !named {
 		problems.add(VariableProblem{MediaAddress, "the file is missing"}, MediaAddress)
 	}
 	if problems.total > 0 {

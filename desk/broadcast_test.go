@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"fmt"
 	"testing"
 
 	"parley/desk"
@@ -42,6 +43,29 @@ func TestBroadcast_Edit(t *testing.T) {
 			if !desk.IsType(err, desk.InvalidRequest) || desk.AsError(err).At != at {
 				t.Errorf("%q: %v, want a refusal of %s", address, err, at)
 			}
+		}
+	}
+}
+
+// TestBroadcast_CheckTemplate: each variable that can't be filled is named once.
+func TestBroadcast_CheckTemplate(t *testing.T) {
+	t.Parallel()
+	template := richTemplate(t, "IMAGE", "https://a.example/")
+	for _, c := range []struct {
+		values []desk.BroadcastValue
+		want   string
+	}{
+		{nil, "[{header.media the file is missing}]"},
+		{[]desk.BroadcastValue{{Address: "header.media", Value: "x"}}, "[]"},
+		{[]desk.BroadcastValue{{Address: "header.media", From: desk.FromRow}}, "[{header.media name one file for everybody, by value}]"},
+	} {
+		var problems []desk.VariableProblem
+		err := (&desk.Broadcast{Values: c.values}).CheckTemplate(template, &desk.Settings{})
+		if err != nil {
+			problems, _ = desk.AsError(err).Details.([]desk.VariableProblem)
+		}
+		if got := fmt.Sprint(problems); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.values, got, c.want)
 		}
 	}
 }
