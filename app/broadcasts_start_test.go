@@ -2,6 +2,8 @@ package app_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -341,6 +343,41 @@ func TestBroadcast_forbidden(t *testing.T) {
 		for what, call := range c.calls {
 			if err := call(p, c.of); !desk.IsType(err, desk.Forbidden) {
 				t.Errorf("%s of one that is %s, with %s: %v", what, w.broadcastNow(c.of).State, c.may, err)
+			}
+		}
+	}
+}
+
+// TestBroadcast_notSendable: the reasons against a template are those that are left with what the
+// broadcast supplies: the file that it names, and the links, which each row has unless they are named.
+func TestBroadcast_notSendable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pending := func(s desk.TemplateSource) desk.TemplateSource {
+		s.Source = strings.Replace(s.Source, `"APPROVED"`, `"PENDING"`, 1)
+		return s
+	}
+	w.setLibrary(pending(rich("clip", "VIDEO", "https://shop.example/")))
+	b := w.draft("905320000001")
+	for _, c := range []struct {
+		values []desk.BroadcastValue
+		want   string
+	}{
+		{nil, "[not_approved header_media]"},
+		{[]desk.BroadcastValue{{Address: desk.MediaAddress, Value: "x"}}, "[not_approved]"},
+		{[]desk.BroadcastValue{{Address: desk.MediaAddress, Value: "x"}, {Address: "button.0", Value: "A-17"}}, "[not_approved]"},
+	} {
+		_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{
+			Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "clip", Language: "en"}},
+			Values:   desk.Field[[]desk.BroadcastValue]{Set: true, Value: c.values},
+		})
+		must(t, err)
+		_, startErr := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+		_, _, checkErr := w.Broadcasts.Check(t.Context(), w.caller(), b.ID, "")
+		for _, err := range []error{startErr, checkErr} {
+			refused(t, err, desk.TemplateNotSendable)
+			if got := fmt.Sprint(desk.AsError(err).Details.(desk.Unsendable).Reasons); got != c.want {
+				t.Errorf("%+v: %s, want %s", c.values, got, c.want)
 			}
 		}
 	}

@@ -546,6 +546,22 @@ func (t *Template) Addresses() (list []string) {
 	return append(list, t.broadcastNeeds()...)
 }
 
+// ReasonsAgainst returns the reasons for which the template can't be sent, as for a single send that
+// supplies the same: what the broadcast names, and the links, which come from its rows if they are
+// not named.
+func (b *Broadcast) ReasonsAgainst(t *Template) []string {
+	in := TemplateValues{Object: true}
+	for _, v := range b.Values {
+		in.Named = append(in.Named, NamedValue{Address: v.Address})
+	}
+	for _, n := range t.Needs {
+		if !n.IsFile() {
+			in.Named = append(in.Named, NamedValue{Address: n.Address})
+		}
+	}
+	return t.ReasonsAgainst(in)
+}
+
 // CheckTemplate returns InvalidVariables for values of variables that the template does not
 // have, and for a From that does not exist.
 func (b *Broadcast) CheckTemplate(t *Template, s *Settings) error {

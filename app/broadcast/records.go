@@ -309,7 +309,7 @@ func (a *Service) template(ctx context.Context, ws desk.ID, channel *desk.Channe
 	}
 	if !t.Fillable() {
 		e := desk.Errorf(desk.TemplateNotSendable, "the template can't be sent: it must be approved, and need no more than a file and the ends of links").Advise(desk.SeeDetails)
-		e.Details = desk.Unsendable{Status: t.Status, Reasons: t.Reasons}
+		e.Details = desk.Unsendable{Status: t.Status, Reasons: b.ReasonsAgainst(t)}
 		return nil, e
 	}
 	return t, nil
