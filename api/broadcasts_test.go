@@ -89,8 +89,12 @@ func TestBroadcasts_run(t *testing.T) {
 	if !strings.Contains(got, `"state":"paused","reason":"asked"`) || !strings.Contains(got, `"counts":{"rows":1,"pending":1,`) {
 		t.Errorf("paused: %s", got)
 	}
+	s.want(200, "POST "+route+"/check", `{}`)
 	s.want(200, "POST "+route+"/resume", `{}`)
 	s.want(200, "POST "+route+"/cancel", `{}`)
+	if got := string(s.want(409, "POST "+route+"/check", `{}`)); !strings.Contains(got, `"broadcast_state"`) {
+		t.Errorf("check of one that has ended: %s", got)
+	}
 	got = string(s.want(200, "GET "+route+"/rows?status=cancelled", ""))
 	if !strings.Contains(got, `"to":"+12025550142","status":"cancelled"`) {
 		t.Errorf("rows: %s", got)

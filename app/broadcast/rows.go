@@ -334,6 +334,9 @@ func (a *Service) Check(ctx context.Context, p desk.Principal, id desk.ID, curso
 		}
 		after = desk.ID(place)
 	}
+	if b.State.Ended() {
+		return c, "", b.InState()
+	}
 	r, err := a.prepare(ctx, p.Settings, b)
 	if err != nil {
 		return c, "", err
