@@ -427,7 +427,7 @@ func ReadRow(body []byte, s *desk.Settings) (r desk.RowInput, err error) {
 
 // broadcastRow reads one row, whose place in the body is at.
 func (d *decoder) broadcastRow(at string, r *desk.RowInput, country string) error {
-	depth, begin, to := d.StackDepth(), d.InputOffset(), false
+	depth, begin, to := d.StackDepth(), d.beginning(), false
 	// keep stores an error that concerns only this row, and skips the rest of the value.
 	keep := func(err error, depth int) error {
 		var e *desk.Error

@@ -71,6 +71,25 @@ func TestBroadcasts(t *testing.T) {
 	start(422, "broadcast_empty")
 }
 
+// TestBroadcasts_rowSize: a row may have 4,096 bytes, wherever it stands, and whatever is around it.
+func TestBroadcasts_rowSize(t *testing.T) {
+	s := newDesk(t)
+	route := "/v1/broadcasts/" + idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`)) + "/rows"
+	row := func(bytes int) string {
+		const begin, end = `{"to":{"phone":"+12025550142"},"variables":{"1":"`, `"}}`
+		return begin + strings.Repeat("a", bytes-len(begin)-len(end)) + end
+	}
+	fits, long := row(desk.MaxRowBytes), row(desk.MaxRowBytes+1)
+	for body, errors := range map[string]string{
+		fits: `"errors":0`, fits + "," + fits: `"errors":0`, fits + " ,\n\t " + fits + " ": `"errors":0`,
+		long: `"errors":1`, fits + "," + long: `"errors":1`,
+	} {
+		if got := string(s.want(200, "POST "+route, `{"rows":[`+body+`]}`)); !strings.Contains(got, errors) {
+			t.Errorf("%d bytes: %s, want %s", len(body), got, errors)
+		}
+	}
+}
+
 // TestBroadcasts_run: a broadcast through the sandbox, by the API alone.
 func TestBroadcasts_run(t *testing.T) {
 	s := newDesk(t)

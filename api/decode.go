@@ -156,6 +156,13 @@ func (d *decoder) want(kind jsontext.Kind) (jsontext.Token, error) {
 	return t, err
 }
 
+// beginning is the offset at which the next value begins: after a comma and white space.
+func (d *decoder) beginning() int64 {
+	d.PeekKind() // fills the buffer up to the value
+	rest := d.UnreadBuffer()
+	return d.InputOffset() + int64(len(rest)-len(bytes.TrimLeft(rest, ", \t\r\n")))
+}
+
 // null reads a null, if it is the next value.
 func (d *decoder) null() (bool, error) {
 	if d.PeekKind() != 'n' {
