@@ -382,3 +382,49 @@ func TestBroadcast_notSendable(t *testing.T) {
 		}
 	}
 }
+
+// TestBroadcast_editOrder: a change is refused for the permission first, then for what is wrong with
+// it whatever it changes, then because there is no such broadcast, and at last for the state.
+func TestBroadcast_editOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	draft, ended, unknown := w.draft("905320000001").ID, w.cancelled("905320000002"), w.clock.newID()
+	limited := func(permissions string) desk.Principal {
+		key, _ := w.newKey(permissions)
+		p, err := w.Access.Authenticate(t.Context(), key)
+		must(t, err)
+		return p
+	}
+	all, writes, sends := w.caller(), limited("broadcasts:write"), limited("broadcasts:send")
+	nameless := desk.BroadcastInput{Name: text("")}
+	slow := desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{Minutes: 1}}}
+	unfiltered := desk.BroadcastInput{Audience: desk.Field[desk.Audience]{Set: true, Value: desk.Audience{Filter: &desk.Filter{}}}}
+	for i, c := range []struct {
+		of   desk.ID
+		p    desk.Principal
+		in   desk.BroadcastInput
+		want desk.ErrorType
+		at   string
+	}{
+		{draft, sends, nameless, desk.Forbidden, ""},
+		{draft, sends, unfiltered, desk.Forbidden, ""},
+		{ended, writes, slow, desk.Forbidden, ""},
+		{unknown, limited("contacts:read"), nameless, desk.Forbidden, ""},
+		{draft, writes, nameless, desk.InvalidRequest, "/name"},
+		{draft, all, desk.BroadcastInput{Name: desk.Field[string]{Set: true, Null: true}}, desk.InvalidRequest, "/name"},
+		{draft, all, desk.BroadcastInput{Template: desk.Field[desk.TemplateName]{Set: true, Null: true}}, desk.InvalidRequest, "/template"},
+		{ended, all, desk.BroadcastInput{Template: desk.Field[desk.TemplateName]{Set: true, Null: true}}, desk.InvalidRequest, "/template"},
+		{ended, sends, slow, desk.InvalidRequest, "/pace/people"},
+		{ended, all, unfiltered, desk.InvalidRequest, "/audience/filter/all"},
+		{unknown, sends, nameless, desk.InvalidRequest, "/name"},
+		{unknown, all, unfiltered, desk.InvalidRequest, "/audience/filter/all"},
+		{unknown, all, desk.BroadcastInput{Name: text("Summer")}, desk.NotFound, ""},
+		{ended, sends, desk.BroadcastInput{AtMost: whole(5)}, desk.BroadcastInState, ""},
+		{draft, writes, desk.BroadcastInput{Audience: desk.Field[desk.Audience]{Set: true, Value: desk.Audience{Segment: "a"}}}, desk.InvalidRequest, "/audience"}, // it has rows
+	} {
+		_, err := w.Broadcasts.Edit(t.Context(), c.p, c.of, &c.in)
+		if !desk.IsType(err, c.want) || desk.AsError(err).At != c.at {
+			t.Errorf("case %d: %v, want %s at %q", i, err, c.want, c.at)
+		}
+	}
+}

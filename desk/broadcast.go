@@ -223,6 +223,11 @@ func (in *BroadcastInput) Check() error {
 	return nil
 }
 
+// CheckShape refuses an input that can change no broadcast.
+func (in *BroadcastInput) CheckShape(now Time) error {
+	return (&Broadcast{AtMost: 1}).Edit(in, now) // an audience may go with the number that is stored
+}
+
 // Edit applies an input. It checks only what does not depend on stored data.
 func (b *Broadcast) Edit(in *BroadcastInput, now Time) error {
 	if in.Name.Set {
@@ -237,6 +242,9 @@ func (b *Broadcast) Edit(in *BroadcastInput, now Time) error {
 	}
 	if in.Template.Set {
 		t := in.Template.Value
+		if in.Template.Null {
+			return InvalidAt("/template", "missing; give its name and language")
+		}
 		if !templateName.MatchString(t.Name) {
 			return InvalidAt("/template/name", "a template's name is 1 to 512 lower-case letters, digits or _")
 		}

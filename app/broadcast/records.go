@@ -181,16 +181,28 @@ func (a *Service) Edit(ctx context.Context, p desk.Principal, id desk.ID, in *de
 	if p.Allow(desk.BroadcastsWrite) != nil && p.Allow(desk.BroadcastsSend) != nil {
 		return nil, p.Allow(desk.BroadcastsWrite)
 	}
-	if err := checkAudience(p, in); err != nil {
-		return nil, err
-	}
 	known, err := a.Get(ctx, p, id)
-	if err != nil {
+	unknown := desk.IsType(err, desk.NotFound)
+	if err != nil && !unknown {
 		return nil, err
 	}
 	needs := desk.BroadcastsWrite
-	if known.State != desk.BroadcastDraft {
-		needs = desk.BroadcastsSend
+	if !unknown {
+		if known.State != desk.BroadcastDraft {
+			needs = desk.BroadcastsSend
+		}
+		if err := p.Allow(needs); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkAudience(p, in); err != nil {
+		return nil, err
+	}
+	if err := in.CheckShape(a.Now()); err != nil {
+		return nil, err
+	}
+	if unknown {
+		return nil, err
 	}
 	category := ""
 	if known.State == desk.BroadcastDraft {
@@ -203,9 +215,6 @@ func (a *Service) Edit(ctx context.Context, p desk.Principal, id desk.ID, in *de
 	return a.change(ctx, p, needs, id, func(_ store.Tx, b *desk.Broadcast) error {
 		if (b.State == desk.BroadcastDraft) != (known.State == desk.BroadcastDraft) {
 			return desk.Errorf(desk.Unavailable, "the broadcast has changed meanwhile: try again")
-		}
-		if (in.Name.Set && in.Name.Null) || (in.Template.Set && in.Template.Null) {
-			return in.Check()
 		}
 		switch {
 		case b.State == desk.BroadcastDraft:
