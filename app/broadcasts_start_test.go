@@ -428,3 +428,64 @@ func TestBroadcast_editOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestBroadcast_clear: once some rows of a draft are deleted, all of them go, also if the process dies
+// in between. Until they are gone, nothing starts, and no people are added that would be lost.
+func TestBroadcast_clear(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin, people := w.admin(), numbersFrom(0, 2*desk.BroadcastSkips+1)
+	left := func(b *desk.Broadcast) {
+		t.Helper()
+		_, err := w.Broadcasts.Start(t.Context(), admin, b.ID)
+		refused(t, err, desk.BroadcastEmpty)
+		_, _, err = w.Broadcasts.Check(t.Context(), admin, b.ID, "")
+		refused(t, err, desk.BroadcastEmpty)
+		_, err = w.Broadcasts.Add(t.Context(), admin, b.ID, []desk.RowInput{{Find: phoneOf("905320000001")}})
+		refused(t, err, desk.Unavailable)
+		_, err = w.Broadcasts.Edit(t.Context(), admin, b.ID, &desk.BroadcastInput{
+			Audience: desk.Field[desk.Audience]{Set: true, Value: desk.Audience{Filter: withName()}}, AtMost: whole(5),
+		})
+		refused(t, err, desk.Unavailable)
+		if n := len(w.rowsOf(b.ID)); n == 0 {
+			t.Error("all rows are gone already")
+		}
+	}
+	gone := func(b *desk.Broadcast) {
+		t.Helper()
+		if n := len(w.rowsOf(b.ID)); n > 0 {
+			t.Errorf("%d rows are left", n)
+		}
+		w.addRows(b.ID, "905320000001")
+		b = w.broadcastNow(b.ID)
+		if b.Rows != 1 {
+			t.Errorf("with one person more, it has %d rows", b.Rows)
+		}
+		w.recounted(b)
+		_, err := w.Broadcasts.Start(t.Context(), admin, b.ID)
+		must(t, err)
+	}
+	dies := func(b *desk.Broadcast, n int) {
+		t.Helper()
+		w.store.in(n, begin, func() error { return lost() })
+		refused(t, w.Broadcasts.Clear(t.Context(), admin, b.ID), desk.Unavailable)
+		left(b)
+	}
+
+	b := w.draft(people...)
+	w.store.in(2, begin, func() error { left(b); return nil })
+	must(t, w.Broadcasts.Clear(t.Context(), admin, b.ID))
+	gone(b)
+
+	b = w.draft(people...)
+	dies(b, 2)
+	dies(b, 3)
+	must(t, w.Broadcasts.Clear(t.Context(), admin, b.ID))
+	gone(b)
+
+	b = w.draft(people...)
+	dies(b, 3)
+	w.run()
+	w.until(b.ID, "the rows to go", func(b *desk.Broadcast) bool { return !b.Untidy })
+	gone(b)
+}

@@ -146,7 +146,7 @@ type Broadcast struct {
 	UpdatedAt Time
 
 	Shape     string   // of the template at the start: what was checked
-	Untidy    bool     // it has ended, or is deleted, and its rows are not cancelled or deleted yet
+	Untidy    bool     // it has ended, is deleted, or its rows were cleared, and they are not cancelled or deleted yet
 	ResumedAt Time     // when it was last started or resumed: older outcomes do not pause it
 	DrivenAt  Time     // by the database's clock: when it was known to be driven
 	Collect   *Collect // of a started one with an Audience: how far its people are written down
@@ -343,6 +343,9 @@ func (b *Broadcast) editAudience(in *BroadcastInput) error {
 			if b.Rows > 0 {
 				return InvalidAt("/audience", "the broadcast has rows: delete them first")
 			}
+			if b.Untidy {
+				return stillCleared()
+			}
 			b.Audience = &audience
 		}
 	}
@@ -358,12 +361,20 @@ func (b *Broadcast) editAudience(in *BroadcastInput) error {
 	return nil
 }
 
-// TakesRows returns Invalid if callers can't add rows, because the broadcast has an audience.
+// TakesRows returns Invalid if callers can't add rows, because the broadcast has an audience, and
+// Unavailable if rows that it had are still being deleted.
 func (b *Broadcast) TakesRows() error {
-	if b.Audience != nil {
+	switch {
+	case b.Audience != nil:
 		return Invalidf("the people of this broadcast are its audience: it takes no rows")
+	case b.Untidy:
+		return stillCleared()
 	}
 	return nil
+}
+
+func stillCleared() error {
+	return Errorf(Unavailable, "the rows of the broadcast are still being deleted: try again")
 }
 
 // Collects tells whether people of the audience are still to be written down.

@@ -88,27 +88,32 @@ func (a *Service) restore(ctx context.Context, d *drive, b *desk.Broadcast) erro
 	}
 }
 
-// tidy cancels or deletes rows of a broadcast that has ended or was deleted.
-func (a *Service) tidy(ctx context.Context, d *drive, b *desk.Broadcast) error {
-	n := 0
-	return a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
+// tidy cancels or deletes some rows of a broadcast that has ended, was deleted, or is a draft whose
+// rows were cleared. It returns whether there may be more.
+func (a *Service) tidy(ctx context.Context, ws desk.ID, b *desk.Broadcast) (more bool, err error) {
+	err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
+		more = false
 		now, err := tx.Broadcast(b.ID)
 		if err != nil || now == nil || now.State != b.State {
 			return err
 		}
-		cancelled := 0
+		n := 0
 		switch b.State {
+		case desk.BroadcastDraft:
+			if now.Rows > 0 { // it was tidy, and others were added
+				return nil
+			}
+			n, err = tx.DropRows(b.ID, true, desk.BroadcastSkips)
 		case desk.BroadcastDeleted:
-			if n, err = tx.DropRows(b.ID, false, desk.BroadcastSkips); err != nil {
-				return err
-			}
+			n, err = tx.DropRows(b.ID, false, desk.BroadcastSkips)
 		case desk.BroadcastCancelled:
-			if cancelled, err = tx.CancelRows(b.ID, now.EndedAt, desk.BroadcastSkips); err != nil {
-				return err
-			}
+			n, err = tx.CancelRows(b.ID, now.EndedAt, desk.BroadcastSkips)
+		}
+		if err != nil {
+			return err
 		}
 		numbers, err := tx.DropNumbers(b.ID, desk.BroadcastSkips)
-		if err != nil || n+cancelled+numbers > 0 {
+		if more = n+numbers > 0; err != nil || more {
 			return err
 		}
 		if b.State == desk.BroadcastDeleted {
@@ -117,6 +122,7 @@ func (a *Service) tidy(ctx context.Context, d *drive, b *desk.Broadcast) error {
 		now.Untidy = false
 		return tx.PutBroadcast(now)
 	})
+	return more, err
 }
 
 // ForgetRows deletes the rows of broadcasts that ended longer ago than keep. Their counts

@@ -218,31 +218,28 @@ func newRow(book *desk.Book, in *desk.RowInput, now desk.Time) (*desk.BroadcastR
 	return r, nil
 }
 
-// Clear deletes all rows of a draft.
+// Clear deletes all rows of a draft. First the broadcast has none any more, so it can't start; then
+// they go, some at a time, and until they are gone it takes no others. If the process dies in between,
+// the driver goes on.
 func (a *Service) Clear(ctx context.Context, p desk.Principal, id desk.ID) error {
 	if err := p.Allow(desk.BroadcastsWrite); err != nil {
 		return err
 	}
-	for {
-		n := 0
-		err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-			if err := p.Still(tx.Settings(), desk.BroadcastsWrite, a.Now()); err != nil {
-				return err
-			}
-			b, err := existing(tx, id, desk.BroadcastDraft)
-			if err != nil {
-				return err
-			}
-			if n, err = tx.DropRows(id, true, desk.BroadcastSkips); err != nil || n == 0 {
-				return err
-			}
-			b.Rows -= int64(n)
-			return tx.PutBroadcast(b)
-		})
-		if err != nil || n == 0 {
+	var b *desk.Broadcast
+	err := a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) (err error) {
+		if err := p.Still(tx.Settings(), desk.BroadcastsWrite, a.Now()); err != nil {
 			return err
 		}
+		if b, err = existing(tx, id, desk.BroadcastDraft); err != nil {
+			return err
+		}
+		b.Rows, b.Untidy = 0, true
+		return tx.PutBroadcast(b)
+	})
+	for more := true; more && err == nil; {
+		more, err = a.tidy(ctx, p.Workspace(), b)
 	}
+	return err
 }
 
 // Rows returns a page of the rows of a broadcast, in order, and the cursor of the next page,

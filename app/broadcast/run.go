@@ -38,7 +38,8 @@ func (a *Service) step(ctx context.Context, d *drive, s *desk.Settings, b *desk.
 	case desk.BroadcastRunning:
 		return a.run(ctx, d, s, b, r)
 	}
-	return 0, a.tidy(ctx, d, b)
+	_, err := a.tidy(ctx, d.ws, b)
+	return 0, err
 }
 
 // begins starts a scheduled broadcast. If it or its template is not as it was when it was started,

@@ -16,7 +16,7 @@ const (
 	broadcastsQuery    = `SELECT ` + broadcastColumns + ` FROM broadcasts WHERE workspace_id = ? AND id < ? AND state <> 'deleted' ORDER BY id DESC LIMIT +?`
 	broadcastsInQuery  = `SELECT ` + broadcastColumns + ` FROM broadcasts INDEXED BY broadcasts_state WHERE workspace_id = ? AND id < ? AND state = ? ORDER BY id DESC LIMIT +?`
 	broadcastsDueQuery = `SELECT workspace_id, min(due_at) FROM broadcasts INDEXED BY broadcasts_due WHERE due_at IS NOT NULL GROUP BY workspace_id`
-	dueBroadcastsQuery = `SELECT ` + broadcastColumns + ` FROM broadcasts WHERE workspace_id = ? AND +due_at IS NOT NULL AND state IN ('scheduled', 'running', 'done', 'cancelled', 'deleted') ORDER BY id LIMIT +?`
+	dueBroadcastsQuery = `SELECT ` + broadcastColumns + ` FROM broadcasts WHERE workspace_id = ? AND +due_at IS NOT NULL AND state IN ('draft', 'scheduled', 'running', 'done', 'cancelled', 'deleted') ORDER BY id LIMIT +?`
 	endedBroadcasts    = `SELECT id FROM broadcasts INDEXED BY broadcasts_state WHERE workspace_id = ? AND state IN ('done', 'cancelled') AND ended_at > 0 AND ended_at < ? AND size > 0 LIMIT +?`
 	putBroadcastQuery  = `INSERT OR REPLACE INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body, media_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	dropBroadcastQuery = `DELETE FROM broadcasts WHERE workspace_id = ? AND id = ?`

@@ -114,6 +114,12 @@ func broadcastRecords(t *testing.T, s store.Store) {
 	if must(t, err); len(due) != 3 || due[0].ID != b.ID || due[1].ID != scheduled.ID || due[2].ID != gone.ID {
 		t.Errorf("due: %v", due)
 	}
+	draft.Untidy = true
+	putBroadcast(t, s, ws, draft)
+	due, err = s.DueBroadcasts(t.Context(), ws, 10)
+	if must(t, err); len(due) != 4 || due[1].ID != draft.ID {
+		t.Errorf("due with a draft whose rows go: %v", due)
+	}
 	counted, err := s.Metrics(t.Context(), now())
 	must(t, err)
 	equal(t, "broadcasts by state", counted.Broadcasts, map[desk.BroadcastState]int64{desk.BroadcastRunning: 1, desk.BroadcastDraft: 1, desk.BroadcastScheduled: 1})
