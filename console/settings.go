@@ -19,6 +19,7 @@ import (
 type confirmation struct {
 	Heading, Action, Button, Back string
 	Text                          []string
+	Harmless                      bool // it takes nothing away
 }
 
 func (c *call) confirm(v confirmation) error {
