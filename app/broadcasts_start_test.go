@@ -117,30 +117,65 @@ func TestBroadcast_startOvertaken(t *testing.T) {
 	}
 }
 
-// TestBroadcast_active: of the broadcasts of a workspace, at most so many run or are paused. One of
-// them can be resumed.
-func TestBroadcast_active(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	b, more := w.draft("905320000001"), w.draft("905320000002")
-	must(t, w.file.InTx(t.Context(), w.ws, func(tx store.Tx) error {
-		for range desk.MaxActiveBroadcasts - 1 {
-			paused := *b
-			paused.ID, paused.State, paused.Counts = w.clock.newID(), desk.BroadcastPaused, nil
-			if err := tx.PutBroadcast(&paused); err != nil {
+// are puts so many broadcasts like b, in a state.
+func (w *world) are(n int, state desk.BroadcastState, b *desk.Broadcast) {
+	w.t.Helper()
+	must(w.t, w.file.InTx(w.t.Context(), w.ws, func(tx store.Tx) error {
+		for range n {
+			other := *b
+			other.ID, other.State, other.Counts = w.clock.newID(), state, nil
+			if err := tx.PutBroadcast(&other); err != nil {
 				return err
 			}
 		}
 		return nil
 	}))
+}
+
+// TestBroadcast_active: of the broadcasts of a workspace, at most so many run or are paused. One of
+// them can be resumed. If more are paused, because they were scheduled, at most so many run.
+func TestBroadcast_active(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, more := w.draft("905320000001"), w.draft("905320000002")
+	w.are(desk.MaxActiveBroadcasts-1, desk.BroadcastPaused, b)
 	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
 	must(t, err)
 	_, err = w.Broadcasts.Start(t.Context(), w.caller(), more.ID)
 	refused(t, err, desk.InvalidRequest)
-	_, err = w.Broadcasts.Pause(t.Context(), w.caller(), b.ID)
+	resume := func() error {
+		t.Helper()
+		_, err := w.Broadcasts.Pause(t.Context(), w.caller(), b.ID)
+		must(t, err)
+		_, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+		return err
+	}
+	must(t, resume())
+	w.are(desk.MaxActiveBroadcasts-1, desk.BroadcastRunning, b)
+	must(t, resume())
+	w.are(1, desk.BroadcastRunning, b)
+	refused(t, resume(), desk.InvalidRequest)
+}
+
+// TestBroadcast_activeLater: a scheduled broadcast does not begin at its time if so many run or are
+// paused by then.
+func TestBroadcast_activeLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft("905320000001")
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{SendAt: desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.now().Add(time.Minute))}})
 	must(t, err)
-	_, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+	_, err = w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
 	must(t, err)
+	w.are(desk.MaxActiveBroadcasts, desk.BroadcastPaused, w.draft("905320000002"))
+	w.clock.advance(2 * time.Minute)
+	w.run()
+	b = w.until(b.ID, "its time", func(b *desk.Broadcast) bool {
+		return b.State != desk.BroadcastScheduled && b.State != desk.BroadcastRunning
+	})
+	if b.State != desk.BroadcastPaused || b.Reason != desk.PausedAsked || b.StartedAt != 0 || len(w.provider.sent()) != 0 {
+		t.Errorf("it is %s as %q, begun at %d", b.State, b.Reason, b.StartedAt)
+	}
 }
 
 // setLibrary makes the provider's library another one, and fetches it.

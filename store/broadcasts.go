@@ -141,6 +141,7 @@ func Change(r *desk.BroadcastRow) RowChange { return RowChange{r.Keys(), r} }
 
 // A BroadcastUse has the numbers that limit a workspace's broadcasts.
 type BroadcastUse struct {
+	Running int
 	Active  int   // running or paused
 	Planned int   // drafts and scheduled
 	Rows    int64 // of all

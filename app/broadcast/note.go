@@ -9,7 +9,7 @@ import (
 
 // update changes a broadcast that is in a state, and that this process drives, and stores its
 // event.
-func (a *Service) update(ctx context.Context, d *drive, id desk.ID, in desk.BroadcastState, do func(tx store.Tx, b *desk.Broadcast)) error {
+func (a *Service) update(ctx context.Context, d *drive, id desk.ID, in desk.BroadcastState, do func(tx store.Tx, b *desk.Broadcast) error) error {
 	var was, now desk.Broadcast
 	err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
 		_, ours, err := tx.Leased(desk.BroadcastTask, a.holder())
@@ -21,7 +21,9 @@ func (a *Service) update(ctx context.Context, d *drive, id desk.ID, in desk.Broa
 			return err
 		}
 		before := *b
-		do(tx, b)
+		if err := do(tx, b); err != nil {
+			return err
+		}
 		was, now = before, *b
 		if b.Changes(&before) == nil {
 			if b.DrivenAt == before.DrivenAt && b.Untidy == before.Untidy {
@@ -44,7 +46,10 @@ func (a *Service) warnPaused(ctx context.Context, d *drive, id desk.ID, why desk
 
 // pause pauses a broadcast that runs.
 func (a *Service) pause(ctx context.Context, d *drive, b *desk.Broadcast, why desk.BroadcastReason) error {
-	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.Pause(why) })
+	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) error {
+		b.Pause(why)
+		return nil
+	})
 }
 
 // waits notes what a broadcast waits for; "": for nothing.
@@ -52,5 +57,8 @@ func (a *Service) waits(ctx context.Context, d *drive, b *desk.Broadcast, why de
 	if b.Reason == why && b.ResumesAt == until {
 		return nil
 	}
-	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.Reason, b.ResumesAt = why, until })
+	return a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) error {
+		b.Reason, b.ResumesAt = why, until
+		return nil
+	})
 }

@@ -381,6 +381,9 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows 
 		if from == desk.BroadcastDraft && use.Active >= desk.MaxActiveBroadcasts {
 			return desk.Invalidf("%d broadcasts of the workspace run or are paused, and there may not be more: wait, or cancel some", use.Active)
 		}
+		if use.Running >= desk.MaxActiveBroadcasts {
+			return desk.Invalidf("%d broadcasts of the workspace run, and there may not be more: wait, or pause some", use.Running)
+		}
 		if rows >= 0 && b.Audience != nil {
 			b.AtMost = min(rows, desk.MaxBroadcastPeople)
 		}

@@ -42,8 +42,8 @@ func (a *Service) step(ctx context.Context, d *drive, s *desk.Settings, b *desk.
 	return 0, err
 }
 
-// begins starts a scheduled broadcast. If it or its template is not as it was when it was started,
-// it does not begin.
+// begins starts a scheduled broadcast. If it or its template is not as it was when it was started, or
+// as many broadcasts as may be run or are paused by now, it does not begin.
 func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *desk.Broadcast) error {
 	why, r := desk.BroadcastReason(""), ready{}
 	if a.Now()-b.SendAt > desk.Time(desk.BroadcastStopped.Milliseconds()) {
@@ -61,15 +61,21 @@ func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *des
 			why = desk.PausedTemplate
 		}
 	}
-	return a.update(ctx, d, b.ID, desk.BroadcastScheduled, func(tx store.Tx, now *desk.Broadcast) {
+	return a.update(ctx, d, b.ID, desk.BroadcastScheduled, func(tx store.Tx, now *desk.Broadcast) error {
+		use, err := tx.BroadcastUse()
 		switch {
+		case err != nil:
+			return err
 		case now.UpdatedAt != b.UpdatedAt: // the next round looks at it again
 		case why != "":
 			now.Pause(why)
+		case use.Active >= desk.MaxActiveBroadcasts:
+			now.Pause(desk.PausedAsked)
 		default:
 			r.begin(now, now.StartedBy, max(a.Now(), now.SendAt))
 			now.DrivenAt = tx.Now()
 		}
+		return nil
 	})
 }
 
@@ -169,7 +175,10 @@ func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r
 		}
 	}
 	r.noted = time.Now()
-	return false, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.DrivenAt = now })
+	return false, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) error {
+		b.DrivenAt = now
+		return nil
+	})
 }
 
 // mustPause looks at what the provider answered, and at the newest outcomes.
@@ -647,7 +656,10 @@ func (a *Service) finish(ctx context.Context, d *drive, b *desk.Broadcast, r *ru
 	} else if left {
 		return lookEvery, nil
 	}
-	return 0, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) { b.End(desk.BroadcastDone, a.Now()) })
+	return 0, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) error {
+		b.End(desk.BroadcastDone, a.Now())
+		return nil
+	})
 }
 
 // left tells whether rows of a broadcast are pending, and soon whether none of them waits for

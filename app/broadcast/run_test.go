@@ -62,7 +62,10 @@ func TestUpdate_lease(t *testing.T) {
 			return a.waits(context.Background(), &drive{}, b, desk.WaitsForPace, 9)
 		},
 		"driven": func(a *Service, b *desk.Broadcast) error {
-			return a.update(context.Background(), &drive{}, b.ID, b.State, func(_ store.Tx, b *desk.Broadcast) { b.DrivenAt = 9 })
+			return a.update(context.Background(), &drive{}, b.ID, b.State, func(_ store.Tx, b *desk.Broadcast) error {
+				b.DrivenAt = 9
+				return nil
+			})
 		},
 	} {
 		for _, ours := range []bool{true, false} {

@@ -24,7 +24,7 @@ const (
 	putBroadcastQuery    = `INSERT INTO broadcasts (workspace_id, id, state, due_at, ended_at, size, driven_at, body, media_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET state = excluded.state, due_at = excluded.due_at, ended_at = excluded.ended_at, size = excluded.size,
 		driven_at = excluded.driven_at, body = excluded.body, media_id = excluded.media_id`
-	broadcastUseQuery = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0)::bigint FROM broadcasts WHERE workspace_id = $1`
+	broadcastUseQuery = `SELECT count(*) FILTER (WHERE state = 'running'), count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0)::bigint FROM broadcasts WHERE workspace_id = $1`
 	countsQuery       = `SELECT broadcast_id, status, reason, code, max(title), sum(n)::bigint FROM broadcast_counts WHERE workspace_id = $1 AND broadcast_id = ANY ($2::uuid[]) GROUP BY broadcast_id, status, reason, code`
 
 	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, sent_at, channel_id, data`
@@ -383,7 +383,7 @@ func (t *tx) DropBroadcast(id desk.ID) error {
 func (t *tx) BroadcastUse() (use store.BroadcastUse, err error) {
 	t.put(lockBroadcasts, uuid(t.ws), lockOf(t.ws)+1)
 	return one(t.pipe, "use of broadcasts", func(row pgx.Row) (use store.BroadcastUse, err error) {
-		return use, row.Scan(&use.Active, &use.Planned, &use.Rows)
+		return use, row.Scan(&use.Running, &use.Active, &use.Planned, &use.Rows)
 	}, broadcastUseQuery, uuid(t.ws))
 }
 

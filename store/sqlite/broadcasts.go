@@ -22,7 +22,7 @@ const (
 	dropBroadcastQuery = `DELETE FROM broadcasts WHERE workspace_id = ? AND id = ?`
 	dropChoicesQuery   = `DELETE FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ? AND status = 'choice' AND n = 0`
 	dropCountsQuery    = `DELETE FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ?`
-	broadcastUseQuery  = `SELECT count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0) FROM broadcasts WHERE workspace_id = ?`
+	broadcastUseQuery  = `SELECT count(*) FILTER (WHERE state = 'running'), count(*) FILTER (WHERE state IN ('running', 'paused')), count(*) FILTER (WHERE state IN ('draft', 'scheduled')), coalesce(sum(size), 0) FROM broadcasts WHERE workspace_id = ?`
 	countsQuery        = `SELECT status, reason, code, max(title), sum(n) FROM broadcast_counts WHERE workspace_id = ? AND broadcast_id = ? GROUP BY status, reason, code`
 
 	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, sent_at, channel_id, data`
@@ -392,7 +392,7 @@ func (t *tx) DropBroadcast(id desk.ID) error {
 
 func (t *tx) BroadcastUse() (store.BroadcastUse, error) {
 	return one("use of broadcasts", t.c.stmt(broadcastUseQuery).id(t.ws), func(s *stmt) store.BroadcastUse {
-		return store.BroadcastUse{Active: int(s.readInt()), Planned: int(s.readInt()), Rows: s.readInt()}
+		return store.BroadcastUse{Running: int(s.readInt()), Active: int(s.readInt()), Planned: int(s.readInt()), Rows: s.readInt()}
 	})
 }
 

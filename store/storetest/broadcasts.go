@@ -125,7 +125,7 @@ func broadcastRecords(t *testing.T, s store.Store) {
 	equal(t, "broadcasts by state", counted.Broadcasts, map[desk.BroadcastState]int64{desk.BroadcastRunning: 1, desk.BroadcastDraft: 1, desk.BroadcastScheduled: 1})
 	commit(t, s, ws, func(tx store.Tx) error {
 		use, err := tx.BroadcastUse()
-		equal(t, "use", use, store.BroadcastUse{Active: 1, Planned: 2, Rows: 5})
+		equal(t, "use", use, store.BroadcastUse{Running: 1, Active: 1, Planned: 2, Rows: 5})
 		return err
 	})
 	b.End(desk.BroadcastDone, now())
