@@ -502,7 +502,7 @@ func TestBroadcast_clear(t *testing.T) {
 	}
 	dies := func(b *desk.Broadcast, n int) {
 		t.Helper()
-		w.store.in(n, begin, func() error { return lost() })
+		w.store.in(n, begin, lost)
 		refused(t, w.Broadcasts.Clear(t.Context(), admin, b.ID), desk.Unavailable)
 		left(b)
 	}
