@@ -418,6 +418,34 @@ func TestBroadcast_notSendable(t *testing.T) {
 	}
 }
 
+// TestBroadcast_category: a draft has the category that its template has now, and none while the
+// template is not known. A broadcast that was started keeps the one that was checked.
+func TestBroadcast_category(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft("905320000001")
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "news", Language: "en"}}})
+	must(t, err)
+	has := func(category string) { w.setLibrary(template("news", "en", category, "", "Hello there!")) }
+	shows := func(want string) {
+		t.Helper()
+		list, _, err := w.Broadcasts.List(t.Context(), w.caller(), "", "", desk.MaxLimit)
+		must(t, err)
+		if one := w.broadcastNow(b.ID); one.Category != want || list[0].Category != want {
+			t.Errorf("its category is %q, and in the list %q, want %q", one.Category, list[0].Category, want)
+		}
+	}
+	shows("")
+	has("UTILITY")
+	shows("UTILITY")
+	has("MARKETING")
+	shows("MARKETING")
+	_, err = w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	has("UTILITY")
+	shows("MARKETING")
+}
+
 // TestBroadcast_editOrder: a change is refused for the permission first, then for what is wrong with
 // it whatever it changes, then because there is no such broadcast, and at last for the state.
 func TestBroadcast_editOrder(t *testing.T) {

@@ -84,7 +84,18 @@ func (a *Service) Get(ctx context.Context, p desk.Principal, id desk.ID) (*desk.
 	if err == nil && b == nil {
 		err = desk.NoBroadcast()
 	}
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	a.recategorize(ctx, p, b)
+	return b, nil
+}
+
+// recategorize gives a draft the category that its template has by now.
+func (a *Service) recategorize(ctx context.Context, p desk.Principal, b *desk.Broadcast) {
+	if b.State == desk.BroadcastDraft {
+		b.Category = a.category(ctx, p, b)
+	}
 }
 
 // List returns a page of broadcasts in a state ("": in any), newest first, and the cursor of
@@ -99,6 +110,9 @@ func (a *Service) List(ctx context.Context, p desk.Principal, state desk.Broadca
 		return nil, "", err
 	}
 	found, next, err := a.Store.Broadcasts(ctx, p.Workspace(), state, before, limit)
+	for _, b := range found {
+		a.recategorize(ctx, p, b)
+	}
 	return found, a.Cursors.SealID(list, next), err
 }
 
