@@ -149,12 +149,13 @@ func meanwhile(do func(provider.Dispatch), then outcome) outcome {
 	}
 }
 
-// blocks returns an outcome that keeps the message until release is closed. When it has the
-// message, it closes reached.
+// blocks returns an outcome that keeps each message until release is closed. When it has the first
+// one, it closes reached.
 func blocks(then outcome) (o outcome, reached, release chan struct{}) {
 	reached, release = make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(reached) })
 	return meanwhile(func(provider.Dispatch) {
-		close(reached)
+		first()
 		<-release
 	}, then), reached, release
 }

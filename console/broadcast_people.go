@@ -172,10 +172,9 @@ func (s *Server) addPeople(c *call) error {
 	}
 	var rows []desk.RowInput
 	var at []int
-	var lines []string
 	for i, line := range strings.Split(c.form.raw("list"), "\n") {
 		if line = strings.TrimSpace(strings.Trim(line, "\r")); line != "" && len(rows) <= maxPasted {
-			rows, at, lines = append(rows, c.readLine(line, columns)), append(at, i+1), append(lines, line)
+			rows, at = append(rows, c.readLine(line, columns)), append(at, i+1)
 		}
 	}
 	switch {
@@ -199,7 +198,7 @@ func (s *Server) addPeople(c *call) error {
 			if desk.IsType(r.Err, desk.NotFound) {
 				why = "No contact has this e-mail."
 			}
-			refused = append(refused, rejectedRow{Line: strconv.Itoa(at[from+i]), Reason: why, Row: lines[from+i]})
+			refused = append(refused, rejectedRow{Line: strconv.Itoa(at[from+i]), Reason: why})
 		}
 	}
 	if err == nil && len(refused) == 0 {
