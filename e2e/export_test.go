@@ -10,8 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
-	"golang.org/x/text/encoding/unicode"
+	encoding "golang.org/x/text/encoding/unicode"
 )
 
 var exportCells = flag.Int("export-cells", 1500, "how many hostile cells TestExport exports and imports again. Long run: -export-cells 10000")
@@ -58,6 +59,12 @@ const plainPhone = "+493099999998"
 func TestExport(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
+	visible := func(c rune) rune { // an external id may have no other characters
+		if unicode.Is(unicode.Cf, c) {
+			return -1
+		}
+		return c
+	}
 	bothStores(t, func(t *testing.T, d deployment) {
 		ws, key := d.workspace(t)
 		s := serve(t, d.dir, "--database", d.database)
@@ -84,7 +91,7 @@ func TestExport(t *testing.T) {
 				"a_datetime": "2026-01-31T10:00:00.123Z", "a_select": options[n%len(options)], "a_multiselect": options[:1+n%len(options)],
 			}
 			row := map[string]any{
-				"external_id": strings.Trim(fmt.Sprintf("%s-%d", strings.Trim(hostileCell(r), "\uFEFF\u202E \u2028"), n), "\uFEFF\u202E\u200D"), "name": hostileCell(r), "note": hostileCell(r) + "\n" + hostileCell(r), "attributes": attributes,
+				"external_id": fmt.Sprintf("%s-%d", strings.Trim(strings.Map(visible, hostileCell(r)), " \u2028"), n), "name": hostileCell(r), "note": hostileCell(r) + "\n" + hostileCell(r), "attributes": attributes,
 				"identities": []map[string]string{{"kind": "crm", "value": fmt.Sprintf("%s%d", hostileCell(r), n)}, {"kind": "phone", "value": fmt.Sprintf("+4930%07d", n)}, {"kind": "whatsapp", "value": fmt.Sprintf("9053%08d", n)}},
 			}
 			if n%3 == 0 {
@@ -118,7 +125,7 @@ func TestExport(t *testing.T) {
 				t.Errorf("%v, %v", state.Mode(), err)
 			}
 			if strings.HasPrefix(string(content), "\xFF\xFE") {
-				if content, err = unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(content); err != nil {
+				if content, err = encoding.UTF16(encoding.LittleEndian, encoding.ExpectBOM).NewDecoder().Bytes(content); err != nil {
 					t.Fatal(err)
 				}
 			}
