@@ -48,10 +48,6 @@ type ConflictTx interface {
 	PutConflict(*desk.Conflict) error
 	DropConflict(id desk.ID) error
 
-	// HoldContacts tells which of the contacts exist. They are not deleted or merged until the
-	// transaction ends.
-	HoldContacts(ids []desk.ID) (map[desk.ID]bool, error)
-
 	// TrimConflicts keeps the conflicts with the newest refusals, and deletes the others.
 	TrimConflicts(keep int) error
 }

@@ -165,7 +165,7 @@ func (a *Service) store(ctx context.Context, ws desk.ID, sets []*desk.Conflict) 
 // there returns the contacts that exist, sorted. In the place of a contact that was merged
 // stands the one that has its data now.
 func there(tx store.Tx, ids []desk.ID) ([]desk.ID, error) {
-	exist, err := tx.HoldContacts(ids)
+	exist, err := tx.KeepContacts(ids)
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (s *Store) ContactNames(ctx context.Context, ws desk.ID, ids []desk.ID) (na
 func (s *Store) ForgetConflicts(ctx context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
 	var old []desk.ID
 	if err := s.read(ctx, func(p *pipe) error {
-		old, err = all(p, "old conflicts", readUUID, oldConflictsQuery, uuid(ws), int64(before), limit)
+		old, err = all(p, "old conflicts", readID, oldConflictsQuery, uuid(ws), int64(before), limit)
 		return err
 	}); err != nil || len(old) == 0 {
 		return 0, err
@@ -138,18 +138,9 @@ func (t *tx) DropConflict(id desk.ID) error {
 }
 
 func (t *tx) TrimConflicts(keep int) error {
-	ids, err := all(t.pipe, "conflicts too many", readUUID, trimConflictsQuery, uuid(t.ws), keep)
+	ids, err := all(t.pipe, "conflicts too many", readID, trimConflictsQuery, uuid(t.ws), keep)
 	if err == nil && ids != nil {
 		dropConflicts(t.pipe, t.ws, ids)
 	}
 	return err
-}
-
-func (t *tx) HoldContacts(ids []desk.ID) (map[desk.ID]bool, error) {
-	held, err := all(t.pipe, "hold contacts", readUUID, keepContacts, uuid(t.ws), uuids(ids))
-	exist := make(map[desk.ID]bool, len(held))
-	for _, id := range held {
-		exist[id] = true
-	}
-	return exist, err
 }

@@ -76,8 +76,6 @@ func readMerge(row pgx.Row) (*desk.Merge, error) {
 	return m, err
 }
 
-func readUUID(row pgx.Row) (id desk.ID, err error) { return id, row.Scan(into(&id)) }
-
 // MergesByID returns the merges that exist, in no order.
 func (s *Store) MergesByID(ctx context.Context, ws desk.ID, ids []desk.ID) (list []*desk.Merge, err error) {
 	err = s.read(ctx, func(p *pipe) error {
@@ -136,7 +134,7 @@ func merged(p *pipe, ws desk.ID, ids []desk.ID) (map[desk.ID]desk.Merged, error)
 // MergedInto returns the ids of all contacts that are part of a contact.
 func (s *Store) MergedInto(ctx context.Context, ws, contact desk.ID) (ids []desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		ids, err = all(p, "merged contacts", readUUID, mergedIntoQuery, uuid(ws), uuid(contact))
+		ids, err = all(p, "merged contacts", readID, mergedIntoQuery, uuid(ws), uuid(contact))
 		return err
 	})
 	return ids, err
@@ -199,7 +197,7 @@ func (t *tx) NewestMerge(contact desk.ID) (desk.ID, error) {
 	if m := of[contact]; !m.Merge.IsZero() || err != nil {
 		return m.Merge, err
 	}
-	return one(t.pipe, "newest merge", readUUID, newestIntoQuery, uuid(t.ws), uuid(contact))
+	return one(t.pipe, "newest merge", readID, newestIntoQuery, uuid(t.ws), uuid(contact))
 }
 
 func (t *tx) PutMerge(m *desk.Merge) error {
@@ -230,7 +228,7 @@ func (t *tx) MoveContact(from, to desk.ID) (merges []desk.ID, err error) {
 	for _, query := range moveContactQueries {
 		t.put(query, uuid(t.ws), uuid(from), uuid(to))
 	}
-	return all(t.pipe, "move a contact", readUUID, moveSurvivorsQuery, uuid(t.ws), uuid(from), uuid(to))
+	return all(t.pipe, "move a contact", readID, moveSurvivorsQuery, uuid(t.ws), uuid(from), uuid(to))
 }
 
 func (t *tx) MoveConversations(from, to desk.ID, conversations []desk.ID, numbers []string, merges []desk.ID) (moved []desk.ID, err error) {
@@ -238,13 +236,13 @@ func (t *tx) MoveConversations(from, to desk.ID, conversations []desk.ID, number
 	for _, query := range moveConversationsQueries {
 		t.put(query, uuid(t.ws), uuid(from), uuid(to), list)
 	}
-	unsent, err := all(t.pipe, "attempts to move", readUUID, unsentPartsQuery, uuid(t.ws), uuid(from), list, append([]string{}, numbers...))
+	unsent, err := all(t.pipe, "attempts to move", readID, unsentPartsQuery, uuid(t.ws), uuid(from), list, append([]string{}, numbers...))
 	if err != nil {
 		return nil, err
 	}
 	t.put(moveUnsentQuery, uuid(t.ws), uuid(from), uuid(to), uuids(unsent))
 	t.put(`UPDATE merges SET survivor_id = $3 WHERE workspace_id = $1 AND survivor_id = $2 AND id = ANY ($4::uuid[])`, uuid(t.ws), uuid(from), uuid(to), uuids(merges))
-	return all(t.pipe, "move conversations", readUUID, `UPDATE conversations SET contact_id = $3 WHERE workspace_id = $1 AND contact_id = $2 AND id = ANY ($4::uuid[]) RETURNING id`,
+	return all(t.pipe, "move conversations", readID, `UPDATE conversations SET contact_id = $3 WHERE workspace_id = $1 AND contact_id = $2 AND id = ANY ($4::uuid[]) RETURNING id`,
 		uuid(t.ws), uuid(from), uuid(to), list)
 }
 

@@ -181,17 +181,3 @@ func (t *tx) TrimConflicts(keep int) error {
 	}
 	return dropConflicts(t.c, t.ws, ids)
 }
-
-func (t *tx) HoldContacts(ids []desk.ID) (map[desk.ID]bool, error) {
-	exist := make(map[desk.ID]bool, len(ids))
-	for _, id := range ids {
-		found, err := one("contact", t.c.stmt(contactNameQuery).id(t.ws).id(id), (*stmt).readID)
-		if err != nil {
-			return nil, err
-		}
-		if !found.IsZero() {
-			exist[id] = true
-		}
-	}
-	return exist, nil
-}

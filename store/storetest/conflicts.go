@@ -25,7 +25,7 @@ func conflictsKept(t *testing.T, s store.Store) {
 		for _, v := range []*desk.Conflict{ab, bc, abc} {
 			must(t, tx.PutConflict(v))
 		}
-		held, err := tx.HoldContacts([]desk.ID{a, newID(), b})
+		held, err := tx.KeepContacts([]desk.ID{a, newID(), b})
 		equal(t, "held", held, map[desk.ID]bool{a: true, b: true})
 		return err
 	})
