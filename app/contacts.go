@@ -8,6 +8,7 @@ import (
 
 	"parley/app/cursors"
 	"parley/desk"
+	"parley/store"
 )
 
 // Write runs one operation and returns its outcome once it is durable. It returns the
@@ -117,7 +118,7 @@ func (a *App) Contact(ctx context.Context, p desk.Principal, id desk.ID) (*desk.
 	case err != nil:
 		return nil, err
 	case c == nil:
-		return nil, a.noContact(ctx, p.Workspace(), id)
+		return nil, store.NoContact(ctx, a.store, p.Workspace(), id)
 	case p.Stale(settings):
 		return nil, ErrStale
 	}
@@ -128,18 +129,9 @@ func (a *App) Contact(ctx context.Context, p desk.Principal, id desk.ID) (*desk.
 func (a *App) contact(ctx context.Context, ws, id desk.ID) (*desk.Contact, error) {
 	c, _, err := a.store.Contact(ctx, ws, id)
 	if err == nil && c == nil {
-		err = a.noContact(ctx, ws, id)
+		err = store.NoContact(ctx, a.store, ws, id)
 	}
 	return c, err
-}
-
-// noContact returns the error for an id that no contact has: it may be of a merged one.
-func (a *App) noContact(ctx context.Context, ws, id desk.ID) error {
-	merged, err := a.store.Merged(ctx, ws, []desk.ID{id})
-	if err != nil {
-		return err
-	}
-	return desk.NoContactBut(merged[id])
 }
 
 // ContactsByID returns the contacts with these ids, without those that do not exist. Lists

@@ -100,6 +100,15 @@ type Tx interface {
 	Append(events ...desk.Event) error
 }
 
+// NoContact returns the error for an id that no contact has: it may be of a merged one.
+func NoContact(ctx context.Context, s Store, ws, id desk.ID) error {
+	merged, err := s.Merged(ctx, ws, []desk.ID{id})
+	if err != nil {
+		return err
+	}
+	return desk.NoContactBut(merged[id])
+}
+
 // OpenConversation returns the open conversation with a contact on a channel, or nil.
 func OpenConversation(ctx context.Context, s Store, ws, channel, contact desk.ID) (*desk.Conversation, error) {
 	var after *desk.ConversationPlace

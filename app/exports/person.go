@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // MaxPeople is how many exports of contacts a workspace has on a node at a time (contract-data
@@ -61,11 +62,7 @@ func (a *Service) Still(ctx context.Context, p desk.Principal, contact desk.ID) 
 		return nil, err
 	}
 	if c == nil {
-		merged, err := a.Store.Merged(ctx, p.Workspace(), []desk.ID{contact})
-		if err != nil {
-			return nil, err
-		}
-		return nil, desk.NoContactBut(merged[contact])
+		return nil, store.NoContact(ctx, a.Store, p.Workspace(), contact)
 	}
 	for _, needs := range []desk.Permission{desk.ContactsRead, desk.ConversationsRead} {
 		if err := p.Still(settings, needs, a.Now()); err != nil {
