@@ -596,11 +596,12 @@ func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	claimed, skipped := false, false
+	skipped := false
 	err = a.Machine.Fly(ctx, d.ws, b, t, l.Row.NextKey(), func(tx store.Tx, plan func(Sending) (*desk.Attempt, error)) (bool, error) {
-		var err error
-		claimed, skipped, err = a.claim(tx, b.ID, l.Row, t, plan)
-		at = a.Now()
+		claimed, skips, err := a.claim(tx, b.ID, l.Row, t, plan)
+		if at, skipped = 0, skips; claimed {
+			at = a.Now()
+		}
 		return claimed, err
 	})
 	if skipped && errors.Is(err, ErrNotClaimed) {
@@ -608,9 +609,6 @@ func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *
 	}
 	var halt *halted
 	if errors.As(err, &halt) || errors.Is(err, ErrNotClaimed) {
-		claimed = false
-	}
-	if !claimed {
 		at = 0
 	}
 	return at, err

@@ -85,20 +85,19 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 func (a *Service) Separate(ctx context.Context, p desk.Principal, contact desk.ID) error {
 	for {
 		of, err := a.Store.Merged(ctx, p.Workspace(), []desk.ID{contact})
-		if err != nil || of[contact].Merge.IsZero() {
+		next := of[contact].Merge
+		if err != nil || next.IsZero() {
 			return err
 		}
-		for next := of[contact].Merge; !next.IsZero(); {
-			_, err := a.Undo(ctx, p, next)
-			next = desk.ID{}
-			switch {
-			case desk.IsType(err, desk.UndoBlocked):
-				next = desk.AsError(err).Details.(desk.BlockedUndo).Merge
-			case desk.IsType(err, desk.UndoExpired):
-				return desk.Errorf(desk.UndoExpired, "the contact %s is part of %s, and a merge can't be undone any more after %d days: delete that contact, which has its data", contact, of[contact].Into, int(desk.UndoMerge.Hours()/24))
-			case err != nil:
-				return err
-			}
+		_, err = a.Undo(ctx, p, next)
+		for desk.IsType(err, desk.UndoBlocked) {
+			_, err = a.Undo(ctx, p, desk.AsError(err).Details.(desk.BlockedUndo).Merge)
+		}
+		if desk.IsType(err, desk.UndoExpired) {
+			return desk.Errorf(desk.UndoExpired, "the contact %s is part of %s, and a merge can't be undone any more after %d days: delete that contact, which has its data", contact, of[contact].Into, int(desk.UndoMerge.Hours()/24))
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
