@@ -76,6 +76,16 @@ func (w *world) allConflicts() map[[32]byte]*desk.Conflict {
 	}
 }
 
+// onlyConflict checks that one conflict is open, which names these contacts; without contacts,
+// that none is.
+func (w *world) onlyConflict(when string, ids ...desk.ID) {
+	w.t.Helper()
+	got := w.allConflicts()
+	if len(ids) == 0 && len(got) > 0 || len(ids) > 0 && (len(got) != 1 || got[setOf(ids...)] == nil) {
+		w.t.Errorf("%s: %v", when, got)
+	}
+}
+
 func setOf(ids ...desk.ID) [32]byte {
 	slices.SortFunc(ids, desk.ID.Compare)
 	return (&desk.Conflict{Contacts: ids}).Key()
@@ -225,42 +235,34 @@ func TestConflicts_fixed(t *testing.T) {
 func TestConflicts_undone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before, between func(*world)
-		want            []int // the people whom the conflict names at the end
+		before, between []*desk.Op // they are refused
+		want            []int      // the people whom the conflict names at the end
 	}{
-		"renamed":      {func(w *world) { w.clashes([]*desk.Op{clash(0, 1)}) }, nil, []int{0, 1}},
-		"become one":   {func(w *world) { w.clashes([]*desk.Op{clash(0, 1), clash(1, 2)}) }, nil, []int{0, 1, 2}},
-		"refused more": {func(w *world) { w.clashes([]*desk.Op{clash(0, 1)}) }, func(w *world) { w.clashes([]*desk.Op{clash(1, 2)}) }, []int{0, 1, 2}},
+		"renamed":      {[]*desk.Op{clash(0, 1)}, nil, []int{0, 1}},
+		"become one":   {[]*desk.Op{clash(0, 1), clash(1, 2)}, nil, []int{0, 1, 2}},
+		"refused more": {[]*desk.Op{clash(0, 1)}, []*desk.Op{clash(1, 2)}, []int{0, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			ids := w.clashers(3)
-			c.before(w)
+			w.clashes(c.before)
 			w.Conflicts.StoreNow(t.Context())
 			w.clock.advance(time.Second)
 			m := w.merge(w.contact(ids[2]), w.contact(ids[0]))
-			if got := w.allConflicts(); len(got) != 1 || got[setOf(ids[1], ids[2])] == nil {
-				t.Errorf("after the merge: %v", got)
-			}
+			w.onlyConflict("after the merge", ids[1], ids[2])
 			w.clock.advance(time.Second)
-			if c.between != nil {
-				c.between(w)
-				w.Conflicts.StoreNow(t.Context())
-			}
+			w.clashes(c.between)
+			w.Conflicts.StoreNow(t.Context())
 			_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
 			must(t, err)
 			var want []desk.ID
 			for _, k := range c.want {
 				want = append(want, ids[k])
 			}
-			if got := w.allConflicts(); len(got) != 1 || got[setOf(want...)] == nil {
-				t.Errorf("after the undo: %v", got)
-			}
+			w.onlyConflict("after the undo", want...)
 			w.deleteContact(ids[0])
-			if got := w.allConflicts(); len(got) != 0 {
-				t.Errorf("after the deletion: %v", got)
-			}
+			w.onlyConflict("after the deletion")
 		})
 	}
 }
@@ -280,13 +282,9 @@ func TestConflicts_undone_one_by_one(t *testing.T) {
 		_, err := w.Merges.Undo(t.Context(), w.caller(), id)
 		must(t, err)
 	}
-	if got := w.allConflicts(); len(got) != 1 || got[setOf(ids...)] == nil {
-		t.Errorf("after the undo: %v", got)
-	}
+	w.onlyConflict("after the undo", ids...)
 	w.deleteContact(ids[1])
-	if got := w.allConflicts(); len(got) != 0 {
-		t.Errorf("after the deletion: %v", got)
-	}
+	w.onlyConflict("after the deletion")
 }
 
 // TestConflicts_tried_together: a decision to merge three is refused by its dry run, too, if only all
