@@ -49,6 +49,7 @@
 //	together_test.go     members who act on the same conversations; forms that are sent twice or cut off
 //	race_test.go         clients racing on the same people
 //	kill_test.go         kills in the middle of writes
+//	mergekill_test.go    kills while contacts are merged and separated
 //	fault_test.go        sends that are broken at every step
 //	fault_other_test.go  what other tests need of fault_test.go, for systems without signals
 //	answer_test.go       the reply policy on two nodes, and processes killed while they answer
