@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // database makes the checks that ask the database. If it can't be opened, or has another
@@ -232,13 +233,13 @@ func (e *examination) media(ctx context.Context, id string) {
 			}
 			for _, c := range list {
 				files++
-				gone, looked := e.missing(ctx, w.ID, c.SHA256, c.Size)
+				gone, looked := e.missing(ctx, w.ID, c)
 				if looked == nil && gone {
 					// It may have been deleted meanwhile.
 					again, asked := e.db.Contents(ctx, w.ID, after, page)
 					looked, gone = asked, false
 					for _, other := range again {
-						gone = gone || string(other.SHA256) == string(c.SHA256)
+						gone = gone || string(other.SHA256) == string(c.SHA256) && other.Lost == c.Lost
 					}
 				}
 				if err = errors.Join(err, looked); gone {
@@ -259,17 +260,20 @@ func (e *examination) media(ctx context.Context, id string) {
 }
 
 // missing tells whether content can't be read up to its last byte.
-func (e *examination) missing(ctx context.Context, ws desk.ID, sum []byte, size int64) (bool, error) {
-	content, err := e.db.OpenContent(ctx, ws, sum)
+func (e *examination) missing(ctx context.Context, ws desk.ID, c store.Content) (bool, error) {
+	if c.Lost {
+		return true, nil
+	}
+	content, err := e.db.OpenContent(ctx, ws, c.SHA256)
 	if desk.IsType(err, desk.NotFound) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("the content %x: %w", sum, err)
+		return false, fmt.Errorf("the content %x: %w", c.SHA256, err)
 	}
 	end, err := content.Seek(0, io.SeekEnd)
 	if err := errors.Join(err, content.Close()); err != nil {
-		return false, fmt.Errorf("the content %x: %w", sum, err)
+		return false, fmt.Errorf("the content %x: %w", c.SHA256, err)
 	}
-	return end != size, nil
+	return end != c.Size, nil
 }

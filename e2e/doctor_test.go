@@ -140,6 +140,7 @@ func TestDoctor(t *testing.T) {
 			files, _ := filepath.Glob(filepath.Join(dir, "media", "*", "??", "*"))
 			check(t, os.Truncate(files[0], 2))
 		}},
+		"media record": {"media.missing", "fail", func(t *testing.T, dir string) { changed(t, dir, `DELETE FROM media_contents`) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +260,12 @@ func TestDoctorPostgres(t *testing.T) {
 	want(0, at, map[string]string{"search.behind": "warn"})
 	run(`DELETE FROM events WHERE seq = 1000`, `INSERT INTO claims (workspace_id, kind, value, share, contact_id) SELECT id, 'email', 'nobody@example.com', 0, id FROM workspaces`)
 	want(1, at, map[string]string{"db.identities": "fail"})
-	run(`DELETE FROM claims`, attemptInDoubtPostgres)
+	run(`DELETE FROM claims`, `INSERT INTO media_contents (workspace_id, sha256, size, unused, pins, pinned_until, chunks) SELECT id, '\x01', 3, 0, 0, 0, id FROM workspaces`,
+		`INSERT INTO media_chunks (workspace_id, chunks, n, bytes) SELECT id, id, 0, 'ab' FROM workspaces`)
+	want(1, at, map[string]string{"media.missing": "fail"})
+	run(`INSERT INTO media_chunks (workspace_id, chunks, n, bytes) SELECT id, id, 1, 'c' FROM workspaces`)
+	want(0, at, nil)
+	run(`DELETE FROM media_contents`, attemptInDoubtPostgres)
 	run(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 	want(1, at, map[string]string{"db.schema": "fail"})
 	run(`DELETE FROM goose_db_version WHERE version_id = 9999`)

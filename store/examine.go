@@ -40,8 +40,8 @@ type Examined interface {
 	// StrayClaims counts the claims of a workspace whose contact does not exist.
 	StrayClaims(ctx context.Context, ws desk.ID) (int64, error)
 
-	// Contents returns up to limit contents that are stored for a workspace, by their hashes,
-	// after a hash.
+	// Contents returns up to limit contents that are stored for a workspace, or that a file of it
+	// should have, by their hashes, after a hash.
 	Contents(ctx context.Context, ws desk.ID, after []byte, limit int) ([]Content, error)
 
 	Close() error
@@ -51,4 +51,5 @@ type Examined interface {
 type Content struct {
 	SHA256 []byte
 	Size   int64
+	Lost   bool // the database lacks its record, or bytes of it; what is in a file is not looked at
 }

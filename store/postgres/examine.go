@@ -105,7 +105,11 @@ const (
 		SELECT 1 FROM contacts c WHERE c.workspace_id = w.id AND c.id > coalesce(p.built, '00000000-0000-0000-0000-000000000000') AND c.updated_at < $2) LIMIT $3`
 	strayClaimsQuery = `SELECT count(*) FROM claims c WHERE workspace_id = $1 AND NOT EXISTS (SELECT 1 FROM contacts WHERE workspace_id = $1 AND id = c.contact_id)`
 	claimedQuery     = `SELECT c.kind, c.value, c.contact_id FROM unnest($2::text[], $3::text[]) u (kind, value) JOIN claims c ON c.workspace_id = $1 AND c.kind = u.kind AND c.value = u.value`
-	contentsQuery    = `SELECT sha256, size FROM media_contents WHERE workspace_id = $1 AND sha256 > $2 ORDER BY sha256 LIMIT $3`
+	contentsQuery    = `SELECT k.sha256, coalesce(c.size, 0), c.sha256 IS NULL OR c.chunks IS NOT NULL AND c.size <>
+			(SELECT coalesce(sum(octet_length(h.bytes)), 0) FROM media_chunks h WHERE h.workspace_id = $1 AND h.chunks = c.chunks)
+		FROM (SELECT sha256 FROM media_contents WHERE workspace_id = $1 AND sha256 > $2
+			UNION SELECT sha256 FROM media WHERE workspace_id = $1 AND status = 'ready' AND sha256 > $2
+			ORDER BY 1 LIMIT $3) k LEFT JOIN media_contents c ON c.workspace_id = $1 AND c.sha256 = k.sha256 ORDER BY 1`
 )
 
 // Unindexed returns workspaces with old changes that the search does not know.
@@ -166,7 +170,7 @@ func (s *Store) StrayClaims(ctx context.Context, ws desk.ID) (n int64, err error
 func (s *Store) Contents(ctx context.Context, ws desk.ID, after []byte, limit int) (list []store.Content, err error) {
 	err = s.read(ctx, func(p *pipe) error {
 		list, err = all(p, "contents", func(row pgx.Row) (v store.Content, err error) {
-			err = row.Scan(&v.SHA256, &v.Size)
+			err = row.Scan(&v.SHA256, &v.Size, &v.Lost)
 			return v, err
 		}, contentsQuery, uuid(ws), after, limit)
 		return err

@@ -136,7 +136,10 @@ const (
 			AND kind IN (SELECT value FROM json_each(?1)) AND at < ?2)) LIMIT +?4`
 	strayClaimsQuery = `SELECT count(*) FROM claims c WHERE workspace_id = ?1 AND NOT EXISTS (SELECT 1 FROM contacts WHERE workspace_id = ?1 AND id = c.contact_id)`
 	claimedQuery     = `SELECT contact_id FROM claims WHERE workspace_id = ? AND kind = ? AND value = ?`
-	contentsQuery    = `SELECT sha256, size FROM media_contents WHERE workspace_id = ? AND sha256 > ? ORDER BY sha256 LIMIT +?`
+	contentsQuery    = `SELECT k.sha256, coalesce(c.size, 0), c.sha256 IS NULL FROM (
+		SELECT sha256 FROM media_contents WHERE workspace_id = ?1 AND sha256 > ?2
+		UNION SELECT sha256 FROM media INDEXED BY media_content WHERE workspace_id = ?1 AND status = 'ready' AND sha256 > ?2
+		ORDER BY 1 LIMIT +?3) k LEFT JOIN media_contents c ON c.workspace_id = ?1 AND c.sha256 = k.sha256 ORDER BY 1`
 )
 
 // Unindexed returns workspaces with old changes that the search does not know.
@@ -197,7 +200,7 @@ func (s *Store) StrayClaims(ctx context.Context, ws desk.ID) (n int64, err error
 func (s *Store) Contents(ctx context.Context, ws desk.ID, after []byte, limit int) (list []store.Content, err error) {
 	err = s.read(ctx, pointRead, func(c conn) error {
 		list, err = all("contents", c.stmt(contentsQuery).id(ws).bytes(after).int(int64(limit)), func(s *stmt) store.Content {
-			return store.Content{SHA256: s.readBlob(), Size: s.readInt()}
+			return store.Content{SHA256: s.readBlob(), Size: s.readInt(), Lost: s.readInt() == 1}
 		})
 		return err
 	})
