@@ -531,6 +531,30 @@ func TestDeliver_asked(t *testing.T) {
 	}
 }
 
+// TestDeliver_replayedToItsPlace: a replay from the place where a webhook is changes nothing, so
+// there is no event about it.
+func TestDeliver_replayedToItsPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(mailed("a@example.com"))
+	webhook := w.webhook("https://a.example/in", "contact.created")
+	for range 2 {
+		_, err := w.Deliver.Replay(t.Context(), w.operator(), webhook, "oldest")
+		must(t, err)
+	}
+	page, err := w.Feed.Page(t.Context(), w.caller(), feed.Query{Cursor: "oldest", Limit: 50})
+	must(t, err)
+	n := 0
+	for _, e := range page.Events {
+		if e.Type == desk.WebhookUpdated {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("there are %d events, want one of the first replay", n)
+	}
+}
+
 // TestDeliver_swept: if the process ends while it deletes the deliveries of a removed
 // webhook, the rest is deleted later. Deliveries of other webhooks stay.
 func TestDeliver_swept(t *testing.T) {

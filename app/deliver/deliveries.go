@@ -237,11 +237,12 @@ func (a *Service) Replay(ctx context.Context, p desk.Principal, id desk.ID, curs
 		if err != nil {
 			return err
 		}
+		moved := state.Cursor != place
 		state.Cursor = place
 		if err := tx.DropPending(id, state.Cursor.Seq); err != nil {
 			return err
 		}
-		if err := tx.PutWebhookState(id, state); err != nil {
+		if err := tx.PutWebhookState(id, state); err != nil || !moved {
 			return err
 		}
 		return tx.Append(desk.Event{Type: desk.WebhookUpdated, Subject: id, Actor: p.Actor, At: a.now(), Changed: []string{"cursor"}})
