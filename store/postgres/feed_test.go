@@ -9,7 +9,8 @@ import (
 )
 
 // TestOneRoundTrip: reading a page of events with their records, reading a single event,
-// and storing the deliveries of events each take one round trip.
+// and storing the deliveries of events each take one round trip. On a cluster, where a statement
+// costs more than a round trip, pages and events take four.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	p := pgtest.NewProxy(t, pgtest.Database(t))
@@ -32,22 +33,26 @@ func TestOneRoundTrip(t *testing.T) {
 		check(t, err)
 		return page
 	}
-	trips := func(what string, do func()) {
+	trips := func(what string, most int, do func()) {
 		t.Helper()
 		do() // prepares the statements
 		before := p.Requests()
 		do()
-		if n := p.Requests() - before; n != 1 {
+		if n := int(p.Requests() - before); n < 1 || n > most {
 			t.Errorf("%s: %d round trips", what, n)
 		}
 	}
+	most := 1
+	if pgtest.Citus() {
+		most = 4
+	}
 	oldest := read(store.EventQuery{Limit: 1}).Oldest
 	var page *store.EventPage
-	trips("a page", func() { page = read(store.EventQuery{From: store.FromPlace, After: oldest, Limit: 50, AtOnce: true}) })
+	trips("a page", most, func() { page = read(store.EventQuery{From: store.FromPlace, After: oldest, Limit: 50, AtOnce: true}) })
 	if len(page.Events) != 2 {
 		t.Fatalf("%d events", len(page.Events))
 	}
-	trips("an event", func() { page = read(store.EventQuery{From: store.AtPlace, After: page.Newest, AtOnce: true}) })
+	trips("an event", most, func() { page = read(store.EventQuery{From: store.AtPlace, After: page.Newest, AtOnce: true}) })
 	if len(page.Events) != 1 {
 		t.Fatalf("%d events", len(page.Events))
 	}
@@ -61,7 +66,7 @@ func TestOneRoundTrip(t *testing.T) {
 		list = append(list, &desk.WebhookDelivery{ID: newID(), Event: page.Newest, Type: desk.MessageReceived, Contact: contact, Status: desk.DeliveryPending,
 			Tries: []desk.WebhookTry{{At: 5, StatusCode: 500, Error: "status", Response: "no"}}})
 	}
-	trips("deliveries", func() {
+	trips("deliveries", 1, func() {
 		stored, err := s.StoreDeliveries(t.Context(), hold, desk.WebhookState{Cursor: page.Newest}, list)
 		if err != nil || !stored {
 			t.Errorf("stored: %t, %v", stored, err)
