@@ -230,6 +230,7 @@ func TestMerge_refuses(t *testing.T) {
 		"itself":           {merges.Request{Into: a.ID, From: a.ID}, desk.InvalidRequest},
 		"nobody":           {merges.Request{Into: a.ID, From: desk.ID{1}}, desk.NotFound},
 		"into nobody":      {merges.Request{Into: desk.ID{1}, From: a.ID}, desk.NotFound},
+		"no ids":           {merges.Request{}, desk.NotFound},
 		"unknown field":    {merges.Request{Into: a.ID, From: b.ID, Take: []string{"nose"}}, desk.InvalidRequest},
 		"unknown property": {merges.Request{Into: a.ID, From: b.ID, Take: []string{"attributes.nose"}}, desk.InvalidRequest},
 	} {

@@ -17,7 +17,7 @@ import (
 // workspace is then indexed anew.
 
 // SearchRules is the version of the rules by which terms are made.
-const SearchRules = 1
+const SearchRules = 2
 
 // The limits of a search (contract-data §5).
 const (
@@ -54,7 +54,19 @@ func Fold(s string) string {
 		}
 		return r
 	}, norm.NFKD.String(s))
-	return norm.NFC.String(lettersAlike.Replace(cases.Fold().String(s)))
+	return norm.NFC.String(lettersAlike.Replace(strings.Map(cherokee, cases.Fold().String(s))))
+}
+
+// cherokee folds letters that cases.Fold leaves in two cases: it maps each of the two to the
+// other one. Unicode folds Cherokee to capital letters.
+func cherokee(r rune) rune {
+	switch {
+	case r >= 'ꭰ' && r <= 'ꮿ':
+		return r - 'ꭰ' + 'Ꭰ'
+	case r >= 'ᏸ' && r <= 'ᏽ':
+		return r - 'ᏸ' + 'Ᏸ'
+	}
+	return r
 }
 
 // leftOut tells whether a decomposed text loses a character: apostrophes, and the marks of

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"parley/desk"
 )
@@ -88,6 +89,24 @@ func TestParseSearch(t *testing.T) {
 	for _, text := range []string{strings.Repeat("é", 200), "a b c d e f g h"} {
 		if _, err := desk.ParseSearch(text); err != nil {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestFold_cases: the cases of a letter fold to the same text, in all scripts.
+func TestFold_cases(t *testing.T) {
+	t.Parallel()
+	for r := range rune(unicode.MaxRune) {
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			if a, b := desk.Fold(string(r)), desk.Fold(string(other)); a != b && unicode.IsLetter(other) { // a mark is left out
+				t.Errorf("%c is folded to %s, and %c to %s", r, a, other, b)
+			}
+		}
+		if once := desk.Fold(string(r)); desk.Fold(once) != once {
+			t.Errorf("%c is folded to %s, and that to %s", r, once, desk.Fold(once))
 		}
 	}
 }

@@ -129,8 +129,10 @@ func (m *mapper) guess(header string) (field, bool) {
 			return field{variable, v.Address}, true
 		}
 	}
-	if f, ok := parseField(m.kind, header); ok && f.name != skipped && (f.name != attribute || m.attributes[f.key] != nil) {
-		return f, true
+	for _, name := range []string{header, strings.ToLower(header)} {
+		if f, ok := parseField(m.kind, name); ok && f.name != skipped && (f.name != attribute || m.attributes[f.key] != nil) {
+			return f, true
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.attributes)) { // an attribute that was made of this column
 		if a := m.attributes[key]; !a.Archived && a.Label == header && !slices.ContainsFunc(fieldsOf(m.kind), func(name string) bool { return plain(name) == folded }) && m.kind == desk.ImportContacts {

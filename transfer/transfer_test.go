@@ -176,15 +176,16 @@ func TestColumns(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
 		"E-Mail,Ad,SOYAD,Telefon,Notes\na@x.example,Ayşe,Yılmaz,1,n\n":                                    `{"email":"a@x.example","phone":"1","note":"n","name":"Ayşe Yılmaz"}`,
+		"First Name,Attributes.Plan,IDENTITY.CRM\nA,pro,7\n":                                              `{"name":"A","attributes":{"plan":"pro"},"identities":[{"kind":"crm","value":"7"}]}`,
 		"First Name,Tarif,identity.crm,identity.crm,Owner\nA,pro,7,8,g@x.example\n":                       `{"owner":"g@x.example","name":"A","attributes":{"plan":"pro"},"identities":[{"kind":"crm","value":"7"},{"kind":"crm","value":"8"}]}`,
 		"name,identities,parley_id,_line\nA,\"[{\"\"kind\"\":\"\"a\"\",\"\"value\"\":\"\"b\"\"}]\",x,3\n": `{"name":"A","identities":[{"kind":"a","value":"b"}]}`,
-		"name,identities\nA,a:b|c:d\n": `{"name":"A","identities":[{"kind":"a","value":"b"},{"kind":"c","value":"d"}]}`,
-		"name,vip,vip2\nA,yes,x\n":     "nobody knows the columns",
-		"foo,bar\n1,2\n":               "no column is known",
-		"phone,Telefon\n1,2\n":         "are both the field phone",
-		"name,Vorname\nA,B\n":          "are both the field name",
-		"name,Gone\nA,B\n":             "nobody knows the columns",
-		"name,attributes.nope\nA,B\n":  `nobody knows the columns "attributes.nope": say what each is with --map`,
+		"name,identities\nA,a:b|c:d\n":                                                                    `{"name":"A","identities":[{"kind":"a","value":"b"},{"kind":"c","value":"d"}]}`,
+		"name,vip,vip2\nA,yes,x\n":                                                                        "nobody knows the columns",
+		"foo,bar\n1,2\n":                                                                                  "no column is known",
+		"phone,Telefon\n1,2\n":                                                                            "are both the field phone",
+		"name,Vorname\nA,B\n":                                                                             "are both the field name",
+		"name,Gone\nA,B\n":                                                                                "nobody knows the columns",
+		"name,attributes.nope\nA,B\n":                                                                     `nobody knows the columns "attributes.nope": say what each is with --map`,
 	} {
 		got, err := bodies(t, []byte(content), Options{})
 		if err != nil {
