@@ -124,7 +124,7 @@ func (b *Broadcast) Judge(t *Template, s *Settings, r *BroadcastRow, is TheirTur
 		v.Reason = SkipDuplicate
 	case v.Number == "":
 		v.Reason = SkipUnreachable
-	case !b.Consent.Confirmed && s.fact(b.Consent.Attribute, r, is.Contact) != "true":
+	case b.CheckConsent(s) != nil, !b.Consent.Confirmed && s.fact(b.Consent.Attribute, r, is.Contact) != "true":
 		v.Reason = SkipNoConsent
 	case t.Marketing() && is.OptedOut:
 		v.Reason = SkipOptedOut

@@ -70,6 +70,24 @@ func TestJudge_utility(t *testing.T) {
 	}
 }
 
+// TestJudge_consent: the attribute that says the consent counts only while it is a boolean one that is
+// not archived. Values that contacts had before do not count any more.
+func TestJudge_consent(t *testing.T) {
+	t.Parallel()
+	settings := &desk.Settings{Attributes: map[string]*desk.Attribute{
+		"ok": {Key: "ok", Type: desk.BooleanAttribute}, "old": {Key: "old", Type: desk.BooleanAttribute, Archived: true}, "note": {Key: "note", Type: desk.TextAttribute},
+	}}
+	values := desk.StoredAttributes(`{"gone":true,"note":true,"ok":true,"old":true}`)
+	row := &desk.BroadcastRow{Data: desk.RowData{Values: []desk.NamedValue{{Address: "1", Value: "Lucia"}}}}
+	is := desk.TheirTurn{Contact: &desk.Contact{ID: desk.ID{1}, Phone: "905321112233", Attributes: values}}
+	for key, want := range map[string]desk.RowReason{"ok": "", "old": desk.SkipNoConsent, "note": desk.SkipNoConsent, "gone": desk.SkipNoConsent} {
+		b := &desk.Broadcast{Consent: &desk.Consent{Attribute: key}}
+		if v := b.Judge(castTemplate(t), settings, row, is); v.Reason != want {
+			t.Errorf("%s: the reason is %q, want %q", key, v.Reason, want)
+		}
+	}
+}
+
 // TestBroadcastShape: whatever a person would see of a template, or a send has to supply, is in its
 // shape.
 func TestBroadcastShape(t *testing.T) {
