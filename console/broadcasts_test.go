@@ -246,7 +246,7 @@ func TestBroadcast_elsewhere(t *testing.T) {
 	nora.post(at + "/release?outcome=sent").sends(at + "?done=settled")
 
 	first = w.peopleOf(b.ID)[0]
-	mei.get("/inbox/"+first.Conversation.String()).want(200, `<a href="`+at+`"><bdi>Spring (broadcast)</bdi></a>`)
+	mei.get("/inbox/"+first.Conversation.String()).want(200, `<a href="`+at+`"><bdi>Spring (broadcast)</bdi></a>`, `Opt-in confirmed by a yes in <bdi>Newsletter</bdi>, and <bdi>Mei Tanaka</bdi>`)
 	talk := "c-" + first.Conversation.String()
 	mei.get("/inbox?view=archived").want(200, "Also of broadcasts", "No archived conversations").lacks(talk).golden("broadcasts/archived")
 	mei.get("/inbox?view=broadcasts").want(200, talk, "Also of broadcasts").golden("broadcasts/archived-all")
