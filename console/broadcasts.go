@@ -28,6 +28,7 @@ type broadcastRow struct {
 	State                pill
 	Standing             string
 	People, Sent, Failed string
+	Skipped              string
 	At                   moment
 }
 
@@ -135,7 +136,8 @@ func (s *Server) broadcasts(c *call) error {
 		n := c.countsOf(b)
 		row := broadcastRow{
 			ID: b.ID, Href: broadcastPath(b.ID), Name: b.Name, Template: b.Template, State: broadcastStates[b.State], Standing: c.standing(b),
-			People: count(int(n.Total())), Sent: count(int(accepted(n))), Failed: count(int(n.ByStatus[desk.RowFailed] + n.ByStatus[desk.RowRefused])), At: c.when(b.CreatedAt),
+			People: count(int(n.Total())), Sent: count(int(accepted(n))), Failed: count(int(n.ByStatus[desk.RowFailed] + n.ByStatus[desk.RowRefused])),
+			Skipped: count(int(n.ByStatus[desk.RowSkipped])), At: c.when(b.CreatedAt),
 		}
 		if b.StartedAt != 0 {
 			row.At = c.when(b.StartedAt)

@@ -150,7 +150,7 @@ func TestBroadcasts(t *testing.T) {
 	nora.get(at+"?answer=yes").want(200, "What they tapped", "Yes, please", "34 612 34 57 01", at+"/people/file?answer=yes&amp;format=csv").lacks("34 612 34 57 02").golden("broadcasts/answered")
 	nora.get(at+"?answer=no&status=sent").want(200, "34 612 34 57 02").lacks("34 612 34 57 01")
 	nora.get(at+"?after=nonsense&status=x&reason=y").want(200, "Lucía")
-	nora.get("/broadcasts?state=running&after=nonsense").want(200, "Spring").golden("broadcasts/list")
+	nora.get("/broadcasts?state=running&after=nonsense").want(200, "Spring", `data-l="Passed over">2<`).golden("broadcasts/list")
 
 	for reason := range pauses {
 		w.becomes(b, w.started(desk.BroadcastPaused, reason))
