@@ -41,7 +41,7 @@ type broadcastPage struct {
 	Standing string // why it waits or is paused
 	Paused   bool
 	Draft    bool
-	Every    bool // it sends: the page renews itself
+	Every    bool // the page renews itself: it sends, or somebody may resume it
 	Done     int64
 	Total    int64
 	Progress string
@@ -177,7 +177,7 @@ func (c *call) broadcastView() (view, error) {
 	n := c.countsOf(b)
 	p := broadcastPage{
 		ID: b.ID, Href: broadcastPath(b.ID), Name: b.Name, State: broadcastStates[b.State], Standing: c.standing(b), Paused: b.State == desk.BroadcastPaused, Draft: b.State == desk.BroadcastDraft,
-		Every: b.State == desk.BroadcastRunning, Total: max(n.Total(), 1), Acts: c.broadcastActs(b), Template: b.Template, Facts: c.broadcastFacts(b), Values: c.broadcastValues(b),
+		Every: b.State == desk.BroadcastRunning || b.State == desk.BroadcastPaused, Total: max(n.Total(), 1), Acts: c.broadcastActs(b), Template: b.Template, Facts: c.broadcastFacts(b), Values: c.broadcastValues(b),
 	}
 	if v := c.p.Settings.Channel(b.Channel); v != nil {
 		p.Link = "/templates/" + v.ID.String() + "/" + url.PathEscape(b.Template) + "/" + url.PathEscape(b.Language)

@@ -154,7 +154,7 @@ func TestBroadcasts(t *testing.T) {
 
 	for reason := range pauses {
 		w.becomes(b, w.started(desk.BroadcastPaused, reason))
-		nora.get(at).want(200, strings.ReplaceAll(pauses[reason], "'", "&#39;"), at+"/resume").lacks(`class="reach"`, "data-every")
+		nora.get(at).want(200, strings.ReplaceAll(pauses[reason], "'", "&#39;"), at+"/resume", "data-every", `http-equiv="refresh"`).lacks(`class="reach"`)
 	}
 	w.becomes(b, w.started(desk.BroadcastPaused, desk.PausedFailures))
 	nora.get(at).want(200, "More than 20 % of the newest messages failed.").golden("broadcasts/paused")
