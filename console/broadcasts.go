@@ -201,7 +201,9 @@ func (c *call) broadcastView() (view, error) {
 	if p.Acts.Start {
 		p.Test = []hiddenField{{"channel", b.Channel.String()}, {"template", b.Template + "/" + b.Language}}
 		for _, v := range b.Values {
-			if v.Value != "" && v.Address != desk.MediaAddress {
+			if v.Address == desk.MediaAddress {
+				p.Test = append(p.Test, hiddenField{"media", v.Value})
+			} else if v.Value != "" {
 				p.Test = append(p.Test, hiddenField{"value." + v.Address, v.Value})
 			}
 		}

@@ -209,10 +209,13 @@ func (d *templateChoice) find(l app.TemplateList, values func(*desk.Template) ma
 // recipients is how many people are listed to whom a template may be sent.
 const recipients = 20
 
+// prefilled tells whether a parameter fills a part of the template: a value, or the file of the title.
+func prefilled(name string) bool { return name == "media" || strings.HasPrefix(name, "value.") }
+
 // findRecipient lists the people that a search finds.
 func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	for name := range q {
-		if strings.HasPrefix(name, "value.") {
+		if prefilled(name) {
 			d.Hidden = append(d.Hidden, hiddenField{name, q.Get(name)})
 		}
 	}
@@ -235,7 +238,7 @@ func (c *call) findRecipient(d *sendPage, q url.Values) error {
 	for _, contact := range page.Contacts {
 		to := url.Values{"contact": {contact.ID.String()}}
 		for name, values := range q {
-			if name == "channel" || name == "template" || strings.HasPrefix(name, "value.") {
+			if name == "channel" || name == "template" || prefilled(name) {
 				to[name] = values
 			}
 		}
@@ -294,7 +297,7 @@ func (c *call) fillSend(d *sendPage, l app.TemplateList, t *desk.Template, conta
 	}
 	d.Shown = shown(t, values)
 	if d.Shown.File != nil {
-		if err := c.titleFile(d.Shown, &d.File, t.Needs[0].Kind, c.form.text("media")); err != nil {
+		if err := c.titleFile(d.Shown, &d.File, t.Needs[0].Kind, q.Get("media")); err != nil {
 			return err
 		}
 	}
