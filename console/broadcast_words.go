@@ -212,11 +212,12 @@ var broadcastFrom = map[string]string{
 // broadcastValues say what fills the variables.
 func (c *call) broadcastValues(b *desk.Broadcast) (list []fact) {
 	for _, v := range b.Values {
+		if v.Address == desk.MediaAddress { // it is shown
+			continue
+		}
 		f := fact{Label: variableName(v.Address), Value: v.Value}
 		key, attribute := strings.CutPrefix(v.From, "attributes.")
 		switch {
-		case v.Address == desk.MediaAddress:
-			f.Label, f.Value = "File in the title", "Chosen"
 		case attribute:
 			f.Value = "The contact's " + c.attributeLabel(key)
 		case v.From != "":

@@ -53,7 +53,8 @@ type broadcastPage struct {
 	Doubt    string // how many messages are in doubt
 	Facts    []fact
 	Template string
-	Link     string // the page of the template
+	Link     string         // the page of the template
+	File     *shownTemplate // only the file in its title; nil: none
 	Values   []fact
 	Rows     string        // how many people there are, or who they are
 	Whom     string        // to whom it would be sent
@@ -181,6 +182,16 @@ func (c *call) broadcastView() (view, error) {
 	}
 	if v := c.p.Settings.Channel(b.Channel); v != nil {
 		p.Link = "/templates/" + v.ID.String() + "/" + url.PathEscape(b.Template) + "/" + url.PathEscape(b.Language)
+	}
+	if id := b.TitleFile(); id != "" {
+		_, file, err := c.storedFile(id)
+		if err != nil {
+			return view{}, err
+		}
+		if file == nil {
+			file = &shownFile{Name: "It is not there any more", Blank: true}
+		}
+		p.File = &shownTemplate{File: file}
 	}
 	if left := n.ByStatus[desk.RowPending] + n.ByStatus[desk.RowSending]; !p.Draft {
 		p.Done = n.Total() - left

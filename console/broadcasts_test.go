@@ -416,7 +416,9 @@ func TestBroadcast_file(t *testing.T) {
 	nora.get(at+"/edit").want(200, `name="media" value="`+m.ID.String()+`"`)
 	const shown = `<p class="title"><img src="/media/`
 	file := m.ID.String()
-	nora.get(at).want(200, "File in the title").lacks(`name="value.header.media"`)
+	nora.get(at).want(200, "File in the title", shown+file+`" alt="poster.png">`).lacks(`name="value.header.media"`).golden("broadcasts/draft-file")
+	nora.post("/broadcasts/new", append(fields, "preview", "yes", "media", file)...).want(200, shown+file)
+	nora.post("/broadcasts/new", append(fields, "preview", "yes", "named", "spring.png")...).want(200, `<p class="title">`, "<bdi>spring.png</bdi>").lacks("<img src")
 
 	// A test is a single send with the same file. The draft keeps it, whatever becomes of the test.
 	nora.get(at).want(200, `<input type="hidden" name="media" value="`+file+`">`)
@@ -429,7 +431,7 @@ func TestBroadcast_file(t *testing.T) {
 	sends := []string{"contact", lucia.ID.String(), "channel", w.channel.String(), "template", "poster/en", "key", value(t, test.body, "key"), "value.button.0", "new", "media", file}
 	nora.post("/send", sends...).want(422, "something is missing", shown+file)
 	nora.get(nora.post("/send", append(sends, "opt_in", "yes")...).want(303).header.Get("Location")).want(200, "Look!", `<img src="/media/`+file+`"`)
-	nora.get(at+"/edit").want(200, shown+file)
+	nora.get(at).want(200, shown+file)
 }
 
 // doubtful makes messages of a broadcast's first people whose outcome is unknown.

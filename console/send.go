@@ -353,23 +353,39 @@ func (c *call) titleFile(shown *shownTemplate, into **fileField, kind desk.Messa
 	words := titleWords[kind]
 	f := &fileField{field: c.form.Field("title", words.name+" in the title", words.takes, ""), Accept: words.accept}
 	*into = f
-	if id, ok := desk.ParseID(media); ok {
-		m, err := c.s.app.Media.Record(c.r.Context(), c.p, id)
-		if err != nil && !desk.IsType(err, desk.NotFound) {
-			return err
-		}
-		if err == nil {
-			f.Kept = &keptFile{ID: id, Name: cmp.Or(m.Name, "A file without a name"), Size: bytesOf(m.Size)}
-			shown.File = &shownFile{Name: f.Kept.Name}
-			if m.Kind == desk.KindImage {
-				shown.File.Href = "/media/" + id.String()
-			}
-		}
+	kept, file, err := c.storedFile(media)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		f.Kept, shown.File = kept, file
 	} else if name := c.form.text("named"); name != "" { // the script previews a file before it is sent
 		shown.File = &shownFile{Name: desk.MediaName(name)}
 	}
 	f.Required = f.Kept == nil
 	return nil
+}
+
+// storedFile returns a file by its id, as a form keeps it and as a preview shows it; nil if it does
+// not exist.
+func (c *call) storedFile(media string) (*keptFile, *shownFile, error) {
+	id, ok := desk.ParseID(media)
+	if !ok {
+		return nil, nil, nil
+	}
+	m, err := c.s.app.Media.Record(c.r.Context(), c.p, id)
+	if desk.IsType(err, desk.NotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := &keptFile{ID: id, Name: cmp.Or(m.Name, "A file without a name"), Size: bytesOf(m.Size)}
+	file := &shownFile{Name: kept.Name}
+	if m.Kind == desk.KindImage {
+		file.Href = "/media/" + id.String()
+	}
+	return kept, file, nil
 }
 
 // send sends the form. If it is refused and the page does not keep its file, the file is
