@@ -161,10 +161,10 @@ func (a *Service) nextPeople(ctx context.Context, s *desk.Settings, b *desk.Broa
 	if b.Collects() {
 		return a.people(ctx, s, b, after, limit)
 	}
-	rows, err := a.Store.PendingRows(ctx, s.ID, b.ID, false, after, limit)
-	for _, r := range rows {
+	rows, err := a.Store.PendingRows(ctx, s.ID, b.ID, false, after, limit+1) // one more tells whether others come
+	for _, r := range rows[:min(len(rows), limit)] {
 		p.list, p.next = append(p.list, found{r.ID, r}), r.ID
 	}
-	p.more = len(rows) == limit
+	p.more = len(rows) > limit
 	return p, err
 }
