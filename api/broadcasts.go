@@ -193,7 +193,7 @@ func (s *Server) move(do func(*call) (*desk.Broadcast, error)) handler {
 			return d.object(func(name string) error { return d.unknown(name) })
 		})
 		if err != nil {
-			return answer{}, err
+			return answer{}, needsNone(err)
 		}
 		b, err := do(c)
 		return c.broadcast(http.StatusOK, b, err)
@@ -247,7 +247,7 @@ func (s *Server) checkBroadcast(c *call) (answer, error) {
 		err = desk.InvalidAt("/cursor", "it is empty; leave it out for the first page")
 	}
 	if err != nil {
-		return answer{}, err
+		return answer{}, needsNone(err)
 	}
 	checked, next, err := s.app.Broadcasts.Check(c.r.Context(), c.principal, c.id(), cursor.Value)
 	if err != nil {

@@ -200,6 +200,50 @@ func TestBroadcasts_audience(t *testing.T) {
 	s.want(409, "PATCH "+route, `{"at_most":10}`)
 }
 
+// TestBroadcasts_advice: what refuses a start says what to do next.
+func TestBroadcasts_advice(t *testing.T) {
+	s := newRichDesk(t)
+	route := "/v1/broadcasts/" + idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"spring","language":"en_US"},"consent":{"confirmed":true}}`))
+	deleted := s.uploads(s.ws, jpegFile)
+	s.inTx(func(tx store.Tx) error {
+		m, err := tx.Media(deleted.ID)
+		if err != nil {
+			return err
+		}
+		m.Status, m.SHA256 = desk.MediaDeleted, nil
+		return tx.PutMedia(m)
+	})
+	const advice = `; upload a file with POST /media, and name it as header.media in the variables; a broadcast that was started takes no other file: make a new one`
+	for _, c := range []struct {
+		file   string // the value of header.media; "": none
+		status int
+		want   string
+	}{
+		{"", 422, `"invalid_variables","message":"1 of the broadcast's variables can't be filled; see details","details":[{"address":"header.media","message":"the file is missing; name an uploaded image by value"}]`},
+		{"nonsense", 404, `"not_found","message":"the file of the template's title can't be sent: no file in this workspace has this id` + advice},
+		{s.uploads(s.ws, pdfFile).ID.String(), 422, `"media_not_sendable","message":"the file of the template's title can't be sent: the template's title takes a JPEG or PNG picture` + advice + `","details":{"reason":"type",`},
+		{deleted.ID.String(), 409, `"media_unavailable","message":"the file of the template's title can't be sent: the content of this file was deleted` + advice + `","details":{`},
+	} {
+		variables := "null"
+		if c.file != "" {
+			variables = `{"header.media":{"value":"` + c.file + `"}}`
+		}
+		s.want(200, "PATCH "+route, `{"variables":`+variables+`}`)
+		for _, path := range []string{"/check", "/start"} {
+			if got := string(s.want(c.status, "POST "+route+path, `{}`)); !strings.Contains(got, c.want) {
+				t.Errorf("%s with %q: %s, want %s", path, c.file, got, c.want)
+			}
+		}
+	}
+	for _, path := range []string{"/start", "/resume", "/pause", "/cancel", "/unschedule", "/check"} {
+		for _, body := range []string{"", " \n"} {
+			if got := string(s.want(400, "POST "+route+path, body)); !strings.Contains(got, "the request has no body: send {}") {
+				t.Errorf("%s without a body: %s", path, got)
+			}
+		}
+	}
+}
+
 // TestReadRow reads rows of files as those of a request.
 func TestReadRow(t *testing.T) {
 	t.Parallel()

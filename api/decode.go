@@ -32,6 +32,17 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
+// errNoBody refuses a request without a body.
+var errNoBody = desk.Invalidf("the request has no body: send one JSON object")
+
+// needsNone says of a request without a body that an empty object will do.
+func needsNone(err error) error {
+	if errors.Is(err, errNoBody) {
+		return desk.Invalidf("the request has no body: send {}")
+	}
+	return err
+}
+
 // decode reads body with read, which must take exactly one JSON value.
 func decode(body []byte, read func(*decoder) error) error {
 	d := decoders.Get().(*decoder)
@@ -52,7 +63,7 @@ func decode(body []byte, read func(*decoder) error) error {
 	case bytes.HasPrefix(body, []byte("\uFEFF")):
 		return desk.Invalidf("the body begins with a byte order mark: send UTF-8 without one")
 	case len(bytes.TrimSpace(body)) == 0:
-		return desk.Invalidf("the request has no body: send one JSON object")
+		return errNoBody
 	case errors.As(err, &syntax):
 		return badSyntax(syntax, body)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -62,6 +62,7 @@ var advice = map[desk.AdviceKind]string{
 	desk.RemoveWebhook:    "remove one with DELETE /webhooks/{id}",
 	desk.AllowAddress:     "an operator opens addresses of the own network with the flag --webhook-allow of parley serve",
 	desk.ListBroadcasts:   "GET /broadcasts lists them",
+	desk.ReplaceFile:      "upload a file with POST /media, and name it as header.media in the variables; a broadcast that was started takes no other file: make a new one",
 	desk.EnableWebhook:    "PATCH /webhooks/%s with enabled true does it",
 	desk.FinishMigration:  "wait for parley migrate to end; if it was interrupted, run it again",
 }

@@ -98,6 +98,7 @@ var advices = map[desk.AdviceKind]string{
 	desk.AllowAddress:     "Whoever runs this server can allow addresses of its own network.",
 	desk.EnableWebhook:    "Enable it first.",
 	desk.ListBroadcasts:   "The list of broadcasts shows them.",
+	desk.ReplaceFile:      "Choose another file under Change. A broadcast that was started takes no other file: copy it instead.",
 }
 
 // more is advice for types of errors whose own advice is empty, or does not fit a page.

@@ -38,6 +38,7 @@ const (
 	AllowAddress  // no argument: the operator can allow a webhook's address
 	EnableWebhook // the webhook's id
 	ListBroadcasts
+	ReplaceFile // no argument: of the title of a broadcast's template
 
 	EndOfAdvice // not a kind: a test checks that each interface has words for every kind above
 )

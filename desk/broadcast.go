@@ -606,7 +606,8 @@ func (b *Broadcast) CheckTemplate(t *Template, s *Settings) error {
 	}
 	named := slices.ContainsFunc(b.Values, func(v BroadcastValue) bool { return v.Address == MediaAddress })
 	if slices.Contains(addresses, MediaAddress) && !named {
-		problems.add(VariableProblem{MediaAddress, "the file is missing"}, MediaAddress)
+		message := "the file is missing; name an uploaded " + string(t.Needs[0].Kind) + " by value"
+		problems.add(VariableProblem{MediaAddress, message}, MediaAddress, message)
 	}
 	if problems.total > 0 {
 		return problems.seen(Errorf(InvalidVariables, "%d of the broadcast's variables can't be filled", problems.total))

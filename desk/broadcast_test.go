@@ -55,7 +55,7 @@ func TestBroadcast_CheckTemplate(t *testing.T) {
 		values []desk.BroadcastValue
 		want   string
 	}{
-		{nil, "[{header.media the file is missing}]"},
+		{nil, "[{header.media the file is missing; name an uploaded image by value}]"},
 		{[]desk.BroadcastValue{{Address: "header.media", Value: "x"}}, "[]"},
 		{[]desk.BroadcastValue{{Address: "header.media", From: desk.FromRow}}, "[{header.media name one file for everybody, by value}]"},
 	} {

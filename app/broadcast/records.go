@@ -314,10 +314,21 @@ func (a *Service) prepare(ctx context.Context, settings *desk.Settings, b *desk.
 		return r, err
 	}
 	if err := a.Machine.CheckFile(ctx, settings, b, r.template); err != nil {
-		return r, err
+		return r, refusedFile(err)
 	}
 	r.collect, r.last, err = a.audience(ctx, settings, b)
 	return r, err
+}
+
+// refusedFile says what to do about a refusal of the file in the template's title.
+func refusedFile(err error) error {
+	e := *desk.AsError(err)
+	switch e.Type {
+	case desk.NotFound, desk.MediaUnavailable, desk.MediaNotSendable:
+		e.Message = "the file of the template's title can't be sent: " + e.Message
+		return e.Advise(desk.ReplaceFile)
+	}
+	return err
 }
 
 // template returns a broadcast's template if it can be sent.

@@ -46,6 +46,7 @@ var advice = map[desk.AdviceKind]string{
 	desk.RemoveWebhook:    "remove one with parley webhook remove",
 	desk.AllowAddress:     "addresses of your own network are for --webhook-allow, here and at serve, for example --webhook-allow 127.0.0.0/8; docs/webhooks.md has more",
 	desk.ListBroadcasts:   "parley broadcast list shows them",
+	desk.ReplaceFile:      "choose another file; a broadcast that was started takes no other one: make a new broadcast",
 	desk.EnableWebhook:    "parley webhook edit %s --enabled=true does it",
 	desk.FinishMigration:  "wait for parley migrate to end; if it was interrupted, run it again",
 }
