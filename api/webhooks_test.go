@@ -288,6 +288,10 @@ func TestDeliveries(t *testing.T) {
 	if w := webhookOf(t, s.want(200, "POST "+at+"/replay", `{"cursor":"latest"}`)); w.Cursor != before {
 		t.Errorf("the cursor is %s, want %s", w.Cursor, before)
 	}
+	if page := s.events("?cursor=" + before); len(page.Data) != 0 { // it was there already
+		t.Errorf("events of a replay that moves nothing: %+v", page.Data)
+	}
+	s.want(200, "POST "+at+"/replay", `{"cursor":"oldest"}`)
 	if page := s.events("?cursor=" + before); len(page.Data) != 1 {
 		t.Errorf("a replay's events: %+v", page.Data)
 	}
