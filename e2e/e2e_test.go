@@ -76,6 +76,7 @@
 //	start_test.go        from start to ready
 //	idle_test.go         many workspaces in which nothing happens
 //	broadcast_test.go    broadcasts: servers that are killed or stopped, pauses, rows of many clients
+//	broadcast_cost_test.go broadcasts beside sends, batches, lists and replies; a million rows
 //	search_test.go       finding contacts, and how soon changes are found
 //	backup_test.go       backups beside writers, restored; flipped bits
 //	doctor_test.go       installations that are broken in one way after the other
