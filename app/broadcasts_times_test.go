@@ -154,7 +154,7 @@ func TestBroadcast_aDay(t *testing.T) {
 	for day := range 2 {
 		full(day + 1)
 		first := desk.TimeOf(sent()[day**broadcastADay])
-		if d := b.ResumesAt - first; d < 24*3600_000-60_000 || d > 24*3600_000+1000 {
+		if d := b.ResumesAt - first; d < 24*3600_000-60_000 || d > 24*3600_000+60_000 {
 			t.Errorf("it waits until %s; the first one was sent at %s", b.ResumesAt, first)
 		}
 		if day == 0 {
@@ -171,7 +171,7 @@ func TestBroadcast_aDay(t *testing.T) {
 		t.Errorf("%d were sent", len(times))
 	}
 	for i := *broadcastADay; i < len(times); i++ {
-		if d := times[i].Sub(times[i-*broadcastADay]); d < 24*time.Hour-time.Second { // it was claimed a little before
+		if d := times[i].Sub(times[i-*broadcastADay]); d < 24*time.Hour-time.Minute { // it was claimed before, on a busy machine seconds
 			t.Errorf("%d messages within %s", *broadcastADay+1, d)
 			break
 		}
