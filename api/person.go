@@ -100,8 +100,7 @@ func (e *exporter) members() []member {
 		{"opt_ins", func() error {
 			return e.ofMessages(func(m *desk.Message) bool { return m.OptIn != nil }, func(b []byte, m *desk.Message) []byte {
 				b = appendID(append(b, `{"message_id":`...), m.ID)
-				b = appendTime(append(b, `,"confirmed_at":`...), m.OptIn.At)
-				return append(appendActor(append(b, `,"actor":`...), m.OptIn.Actor(), settings), '}')
+				return append(append(b, ','), appendOptIn(nil, m.OptIn, settings)[1:]...)
 			})
 		}},
 		{"opt_outs", func() error {

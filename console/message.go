@@ -95,9 +95,6 @@ func (c *call) readMessages(t *thread) error {
 		before = ""
 	}
 	page, next, err := c.messages(t.ID, before)
-	if err == nil {
-		err = c.consents(page)
-	}
 	if err != nil {
 		return err
 	}
@@ -150,31 +147,6 @@ func (c *call) messages(id desk.ID, before string) ([]*desk.Message, string, err
 		}
 	}
 	return page, next, err
-}
-
-// consents adds to the opt-ins of broadcasts' messages the attribute by which the consent was given. A
-// message does not store it. Its broadcast has it, and can't change it after the start. If the
-// broadcast was deleted, the attribute is not known any more.
-func (c *call) consents(page []*desk.Message) error {
-	known := map[desk.ID]string{}
-	for _, m := range page {
-		if m.OptIn == nil || m.Author.Type != desk.AuthorBroadcast || !c.may(desk.BroadcastsRead) {
-			continue
-		}
-		attribute, read := known[m.Author.ID]
-		if !read {
-			b, err := c.s.app.Broadcasts.Get(c.r.Context(), c.p, m.Author.ID)
-			if err != nil && !desk.IsType(err, desk.NotFound) {
-				return err
-			}
-			if err == nil && b.Consent != nil {
-				attribute = b.Consent.Attribute
-			}
-			known[m.Author.ID] = attribute
-		}
-		m.OptIn.Attribute = attribute
-	}
-	return nil
 }
 
 // quotedEarlier reads the next older page, if a message of this page quotes a message

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -342,13 +343,15 @@ const messageColumns = `conversation_id, ts, id, channel_id, direction, external
 func readMessage(row pgx.Row, more ...any) (*desk.Message, error) {
 	var m desk.Message
 	var o desk.OptIn
+	var content *stored.Content
 	err := row.Scan(append([]any{into(&m.ConversationID), (*int64)(&m.TS), into(&m.ID), into(&m.ChannelID), (*string)(&m.Direction), &m.ExternalID, &m.Text,
 		(*string)(&m.Delivery), document{&m.Failure}, into(&o.Key), (*int64)(&o.At), into(&o.Request), into(&o.Member), &m.Template,
-		(*string)(&m.Kind), document{&m.Author}, into(&m.ReplyTo), document{&m.Extra}, into(&m.Media)}, more...)...)
+		(*string)(&m.Kind), document{&m.Author}, into(&m.ReplyTo), document{&content}, into(&m.Media)}, more...)...)
 	defer m.Older()
 	if o.At != 0 {
 		m.OptIn = &o
 	}
+	content.Into(&m)
 	return &m, err
 }
 
@@ -461,7 +464,7 @@ func putMessage(p *pipe, ws desk.ID, m *desk.Message) error {
 	}
 	p.put(putMessageQuery, uuid(ws), uuid(m.ConversationID), int64(m.TS), uuid(m.ID), uuid(m.ChannelID), string(m.Direction), m.ExternalID, m.Text,
 		string(m.Delivery), asJSON(m.Failure), orNull(o.Key), int64(o.At), orNull(o.Request), orNull(o.Member), m.Template,
-		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(m.Extra), orNull(m.Media), unread, orNull(m.Attempt))
+		string(m.Kind), asJSON(author), orNull(m.ReplyTo), asJSON(stored.ContentOf(m)), orNull(m.Media), unread, orNull(m.Attempt))
 	return p.fail
 }
 

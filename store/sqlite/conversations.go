@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/desk"
+	"parley/store/internal/stored"
 )
 
 // endOfTime is later than every record. Lists that begin with the newest record start
@@ -408,7 +409,9 @@ func readMessage(s *stmt) *desk.Message {
 	m.Template, m.Kind = s.readText(), desk.MessageKind(s.readText())
 	s.readJSON(&m.Author)
 	m.ReplyTo = s.readID()
-	s.readJSON(&m.Extra)
+	var content *stored.Content
+	s.readJSON(&content)
+	content.Into(m)
 	m.Media = s.readID()
 	m.Older()
 	return m
@@ -508,7 +511,7 @@ func putMessage(c conn, ws desk.ID, m *desk.Message) error {
 		reply_to = excluded.reply_to, content = excluded.content, media_id = excluded.media_id`).
 		id(ws).id(m.ConversationID).time(m.TS).id(m.ID).id(m.ChannelID).text(string(m.Direction)).text(m.ExternalID).text(m.Text).
 		text(string(m.Delivery)).json(m.Failure).idOrNull(o.Key).time(o.At).idOrNull(o.Request).idOrNull(o.Member).text(m.Template).
-		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(m.Extra).idOrNull(m.Media).int(unread).idOrNull(m.Attempt).run())
+		text(string(m.Kind)).json(authorOrNil(m)).idOrNull(m.ReplyTo).json(stored.ContentOf(m)).idOrNull(m.Media).int(unread).idOrNull(m.Attempt).run())
 }
 
 // authorOrNil returns nil for a message without an author.

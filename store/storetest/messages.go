@@ -39,7 +39,8 @@ func messageFieldsSurvive(t *testing.T, s store.Store) {
 	want.Template = "hello/en"
 	want.OptIn = &desk.OptIn{Key: newID(), At: now(), Request: newID()}
 	check()
-	want.OptIn = &desk.OptIn{Member: newID(), At: now(), Request: newID()}
+	want.OptIn = &desk.OptIn{Member: newID(), At: now(), Request: newID(), Attribute: "marketing_ok"}
+	check()
 	want.Kind, want.ReplyTo, want.Author = desk.KindButtons, newID(), desk.Author{Type: desk.AuthorMember, ID: newID(), Name: "A\"da"}
 	want.Extra = &desk.Extra{Buttons: []desk.Button{{ID: "a", Title: "Yes"}, {ID: "b", Title: "No"}}}
 	check()

@@ -5,6 +5,7 @@
 //	feed.go      pages of the feed of events, and where a new webhook begins
 //	attempts.go  pages of attempts
 //	broadcasts.go counts of broadcasts, pages of rows
+//	content.go   the content of messages as JSON
 //	policy.go    reply policies as JSON
 //	due.go       which inbound items are due
 //	files.go     content of files in a directory
