@@ -86,6 +86,8 @@ func TestContacts(t *testing.T) {
 
 	mei.get("/search").want(200, `href="/inbox"`, `href="/sends?doubt=yes"`).lacks("Settings: members").golden("contacts/search")
 	nora.get("/search?q=mem").want(200, "Settings: members").lacks("Lucía")
+	nora.get("/search?q=import").want(200, `href="/contacts/import"`, "Import contacts")
+	mei.get("/search?q=import").want(200, "Nothing fits")
 	mei.get("/search?q=lucia").want(200, "Lucía", first)
 	mei.get("/search?q=nothing+at+all").want(200, "Nothing fits")
 	for i := range pageRows + 1 {

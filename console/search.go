@@ -37,6 +37,7 @@ var places = []struct {
 	{"/contacts", "Contacts", desk.ContactsRead},
 	{"/conflicts", "Conflicts between contacts", desk.ContactsRead},
 	{"/contacts/new", "New contact", desk.ContactsWrite},
+	{"/contacts/import", "Import contacts", desk.Administer},
 	{"/contacts/export", "Export contacts", desk.Administer},
 	{"/templates", "Templates", desk.TemplatesRead},
 	{"/send", "Send a template", desk.MessagesSend},
