@@ -51,8 +51,18 @@ func (c *call) base() string {
 type workspaceData struct {
 	Name, Country string
 	Countries     []choice
+	ExternalIDs   string // replaceIDs or fixedIDs
+	Choices       []choice
 	Files         fileRoom
 }
+
+// What happens if a write finds a contact by a phone or e-mail and has a new external id.
+const (
+	replaceIDs = "replace"
+	fixedIDs   = "fixed"
+)
+
+var externalIDChoices = []choice{{Value: replaceIDs, Label: "Replace"}, {Value: fixedIDs, Label: "Fixed"}}
 
 // A fileRoom describes the room for files.
 type fileRoom struct {
@@ -74,7 +84,11 @@ func (c *call) workspaceView() (view, error) {
 	if room.Floor > 0 {
 		files.Floor = bytesOf(room.Floor)
 	}
-	return view{Title: "Workspace", Data: workspaceData{w.Name, w.Country, countries(), files}}, err
+	ids := replaceIDs
+	if w.FixedExternalIDs {
+		ids = fixedIDs
+	}
+	return view{Title: "Workspace", Data: workspaceData{w.Name, w.Country, countries(), ids, externalIDChoices, files}}, err
 }
 
 func (s *Server) workspace(c *call) error {
@@ -87,7 +101,15 @@ func (s *Server) workspace(c *call) error {
 
 func (s *Server) editWorkspace(c *call) error {
 	name, country := c.form.text("name"), c.form.text("country")
-	if _, err := s.app.EditWorkspace(c.r.Context(), c.p, app.WorkspaceEdit{Name: &name, Country: &country}); err != nil {
+	ids := c.form.text("external_ids")
+	fixed := ids == fixedIDs
+	var err error
+	if ids != replaceIDs && ids != fixedIDs {
+		err = desk.InvalidAt("/external_ids", "choose replace or fixed")
+	} else {
+		_, err = s.app.EditWorkspace(c.r.Context(), c.p, app.WorkspaceEdit{Name: &name, Country: &country, FixedExternalIDs: &fixed})
+	}
+	if err != nil {
 		v, readErr := c.workspaceView()
 		if readErr != nil {
 			return readErr

@@ -112,11 +112,25 @@ func TestSettings_workspace(t *testing.T) {
 	})
 	v := w.signedIn(w.nora)
 	v.get("/settings").want(200, `value="Harbour Books"`, `<option value="ES" selected>Spain</option>`).golden("settings/workspace")
-	v.post("/settings", "name", " ", "country", "ES").want(422, "Error: Workspace", "Give 1 to 255 characters").golden("settings/workspace-error")
-	v.post("/settings", "name", "Harbour", "country", "XX").want(422)
-	v.post("/settings", "name", "Harbour & Sons", "country", "").sends("/settings?done=saved")
+	v.post("/settings", "name", " ", "country", "ES", "external_ids", "replace").want(422, "Error: Workspace", "Give 1 to 255 characters").golden("settings/workspace-error")
+	v.post("/settings", "name", "Harbour", "country", "XX", "external_ids", "replace").want(422)
+	v.post("/settings", "name", "Harbour & Sons", "country", "", "external_ids", "replace").sends("/settings?done=saved")
 	v.get("/settings?done=saved").want(200, "Saved.", "Harbour &amp; Sons")
 	if s := w.operator().Settings; s.Name != "Harbour & Sons" || s.Country != "" {
+		t.Errorf("the workspace is %+v", s.Workspace)
+	}
+
+	// What happens to own ids.
+	v.post("/settings", "name", "Harbour", "country", "", "external_ids", "fixed").sends("/settings?done=saved")
+	v.get("/settings").want(200, `<option value="fixed" selected>`)
+	v.post("/settings", "name", "Harbour 2", "country", "", "external_ids", "both").want(422, `<a href="#f-external_ids">Own ids</a>: Choose replace or fixed`)
+	v.post("/settings", "name", "Harbour 2", "country", "").want(422, "Choose replace or fixed")
+	if s := w.operator().Settings; s.Name != "Harbour" || !s.FixedExternalIDs {
+		t.Errorf("the workspace is %+v", s.Workspace)
+	}
+	v.get("/settings/events?types=settings").want(200, "how own ids change", "Nora Lindqvist")
+	v.post("/settings", "name", "Harbour", "country", "", "external_ids", "replace").sends("/settings?done=saved")
+	if s := w.operator().Settings; s.FixedExternalIDs {
 		t.Errorf("the workspace is %+v", s.Workspace)
 	}
 
