@@ -337,6 +337,47 @@ func TestConflicts_resolved_renamed(t *testing.T) {
 	}
 }
 
+// TestConflicts_moved: a member moves a handle from one contact to another. This resolves an open
+// conflict of the two that names the handle, and no other one. It works without a conflict, and
+// twice.
+func TestConflicts_moved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids, p := w.clashers(4), w.caller()
+	w.clashes([]*desk.Op{clash(0, 1), clash(0, 2), clash(0, 3)})
+	w.Conflicts.StoreNow(t.Context())
+	open := w.allConflicts()
+	dismissed := open[setOf(ids[0], ids[2])]
+	_, err := w.Conflicts.Resolve(t.Context(), p, dismissed.ID, desk.ConflictDecision{Action: desk.ConflictDismiss})
+	must(t, err)
+	handle := func(k int) desk.Identity { return desk.Identity{Kind: "crm", Value: fmt.Sprint("c", k)} }
+	for _, k := range []int{1, 1, 2, 2} {
+		must(t, w.Conflicts.Move(t.Context(), p, handle(k), ids[k], ids[0]))
+		if to, from := w.contact(ids[0]), w.contact(ids[k]); !slices.ContainsFunc(to.Further, handle(k).Same) || len(from.Further) != 0 {
+			t.Errorf("c%d: %v, %v", k, to.Further, from.Further)
+		}
+	}
+	w.onlyConflict("after the moves", ids[0], ids[3])
+	resolved, err := w.Conflicts.Conflict(t.Context(), p, open[setOf(ids[0], ids[1])].ID)
+	must(t, err)
+	want := desk.ConflictDecision{Action: desk.ConflictMove, Identity: handle(1), To: ids[0]}
+	if resolved.Status != desk.ConflictResolved || !resolved.Resolution.Decision.Equal(&want) || resolved.Resolution.Actor != p.Actor {
+		t.Errorf("%+v, %+v", resolved.Conflict, resolved.Resolution)
+	}
+	if c, err := w.Conflicts.Conflict(t.Context(), p, dismissed.ID); err != nil || c.Status != desk.ConflictDismissed {
+		t.Errorf("the dismissed one: %+v, %v", c, err)
+	}
+
+	refused(t, w.Conflicts.Move(t.Context(), p, handle(3), ids[1], ids[2]), desk.InvalidRequest) // a third contact holds it
+	refused(t, w.Conflicts.Move(t.Context(), p, handle(9), ids[1], ids[2]), desk.InvalidRequest)
+	refused(t, w.Conflicts.Move(t.Context(), p, handle(3), ids[3], w.clock.newID()), desk.NotFound)
+	key, _ := w.newKey("contacts:read,contacts:write")
+	p, err = w.Access.Authenticate(t.Context(), key)
+	must(t, err)
+	refused(t, w.Conflicts.Move(t.Context(), p, handle(3), ids[3], ids[0]), desk.Forbidden)
+	w.onlyConflict("after refused moves", ids[0], ids[3])
+}
+
 // TestConflicts_decided_beside_merges: contacts are merged, once by the decision about their
 // conflict and once by themselves, at the same time. One of the two finds it done, and no
 // transaction waits for another one that waits for it.

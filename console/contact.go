@@ -18,6 +18,7 @@ type contactPage struct {
 	Also      []handleRow
 	Add       [2]*field // the kind and the value of a further address
 	Holders   []holderRow
+	Moved     string // the address that was moved although the rest was refused
 	Talks     []conversationLink
 	Timeline  timeline
 	Merges    []mergedRow // that can be undone
@@ -40,6 +41,11 @@ type holderRow struct {
 	What       string // the address
 	Field      string // the field in which the address was typed
 	Merge      string // the page that merges them; "": the member may not, or the form is of a new contact
+	Move       string // the value of the buttons that ask about a move, and do it; "" as for Merge
+	Asked      bool   // the page asks whether to move the address
+
+	holder   desk.ID
+	identity desk.Identity
 }
 
 // kindLabels are the words for the kinds of identities that parley knows.
@@ -200,7 +206,7 @@ func (p *contactPage) note(f *form) {
 const saveTries = 5
 
 func (s *Server) saveContact(c *call) error {
-	ctx, id := c.r.Context(), c.id("id")
+	ctx, id, moved := c.r.Context(), c.id("id"), ""
 	for try := 1; ; try++ {
 		contact, err := s.app.Contact(ctx, c.p, id)
 		if err != nil {
@@ -210,6 +216,7 @@ func (s *Server) saveContact(c *call) error {
 		if err != nil {
 			return err
 		}
+		page.Moved = moved
 		op := &desk.Op{Kind: desk.OpPatch, ByID: true, Target: id, Version: contact.Version}
 		if !c.read(page, contact, &op.Write) {
 			problem := desk.Errorf(desk.InvalidRequest, "not everything could be saved, so nothing was")
@@ -218,6 +225,20 @@ func (s *Server) saveContact(c *call) error {
 			}
 			return c.again("contact", view{Title: page.Name, Data: page}, problem)
 		}
+		row, err := c.rowToMove(page, op.Write.Sent)
+		switch {
+		case err != nil:
+			return err
+		case row != nil && row.Asked:
+			return c.again("contact", view{Title: page.Name, Data: page}, desk.Errorf(desk.IdentityConflict, "move %s to %s?", apart(row.What), apart(page.Name)))
+		case row != nil:
+			if err := s.app.Conflicts.Move(ctx, c.p, row.identity, row.holder, id); err != nil {
+				return c.refusedContact("contact", page, err)
+			}
+			moved = row.What
+			continue // the contact has the address now, so that the form can be saved
+		}
+		page.Holders = nil
 		_, err = s.app.Write(ctx, c.p, op)
 		switch {
 		case err == nil:
@@ -242,20 +263,8 @@ func (c *call) refusedContact(name string, p *contactPage, err error) error {
 		}
 		p.note(c.form)
 	case []desk.Identity:
-		holders, err := c.s.app.ContactsHolding(c.r.Context(), c.p, details)
-		if err != nil {
+		if err := c.addHolders(p, details); err != nil {
 			return err
-		}
-		for _, i := range details {
-			for _, h := range holders {
-				if h.ID != p.ID && slices.ContainsFunc(h.Identities(), func(held desk.Identity) bool { return held.Claim() == i.Claim() }) {
-					row := holderRow{Href: "/contacts/" + h.ID.String(), Name: nameOf(h), What: identityText(i), Field: c.fieldOfIdentity(p, i)}
-					if p.MayMerge {
-						row.Merge = p.Action + "/merge?with=" + h.ID.String()
-					}
-					p.Holders = append(p.Holders, row)
-				}
-			}
 		}
 	}
 	switch e.Type {
@@ -263,8 +272,52 @@ func (c *call) refusedContact(name string, p *contactPage, err error) error {
 		return err
 	case desk.IdentityConflict:
 		e = desk.Errorf(desk.IdentityConflict, "somebody else has this address, so nothing was saved")
+		if p.Moved != "" {
+			e = desk.Errorf(desk.IdentityConflict, "somebody else has another address, so nothing else was saved")
+		}
 	}
 	return c.again(name, view{Title: p.Name, Data: p}, e)
+}
+
+// addHolders adds the other contacts that hold the identities.
+func (c *call) addHolders(p *contactPage, list []desk.Identity) error {
+	holders, err := c.s.app.ContactsHolding(c.r.Context(), c.p, list)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		for _, h := range holders {
+			if h.ID != p.ID && slices.ContainsFunc(h.Identities(), func(held desk.Identity) bool { return held.Claim() == i.Claim() }) {
+				row := holderRow{Href: "/contacts/" + h.ID.String(), Name: nameOf(h), What: identityText(i), Field: c.fieldOfIdentity(p, i), holder: h.ID, identity: desk.Identity{Kind: i.Kind, Value: i.Value}}
+				if p.MayMerge {
+					row.Merge = p.Action + "/merge?with=" + h.ID.String()
+					row.Move = h.ID.String() + ":" + i.Kind + ":" + i.Value
+					row.Asked = c.form.text("ask") == row.Move
+				}
+				p.Holders = append(p.Holders, row)
+			}
+		}
+	}
+	return nil
+}
+
+// rowToMove returns the holder whose address the member wants to move. If its Asked is true, the
+// page asks first. It returns nil if there is none: no button of a move was pressed, the address
+// was not typed, or the contact that the page showed does not hold it any more.
+func (c *call) rowToMove(p *contactPage, typed []desk.Identity) (*holderRow, error) {
+	ask, move := c.form.text("ask"), c.form.text("move")
+	if ask == "" && move == "" {
+		return nil, nil
+	}
+	if err := c.addHolders(p, typed); err != nil {
+		return nil, err
+	}
+	for i := range p.Holders {
+		if row := &p.Holders[i]; row.Asked || row.Move != "" && row.Move == move {
+			return row, nil
+		}
+	}
+	return nil, nil
 }
 
 // fieldOfIdentity returns the field in which an identity was typed.

@@ -352,3 +352,53 @@ func TestContact_holders(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+// TestContact_moved: an address of another contact is moved from the refused form. The page asks
+// first, keeps what was typed, and saves it with the move. Sent twice, it changes nothing more.
+func TestContact_moved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	path, id := w.person("34612345678", "Lucía", "")
+	other, from := w.person("34612345679", "Olivia", "")
+	_, third := w.person("34612345680", "Ana", "")
+	form := mei.get(path).body
+	send := func(button string, typed ...string) got {
+		return mei.post(path, sent(t, form, append(typed, button, from.String()+":phone:34612345679")...)...)
+	}
+	typed := []string{"name", "Lucía F.", "phone", "+34 612 34 56 79"}
+	mei.post(path, sent(t, form, typed...)...).want(409, `name="ask" value="`+from.String()+`:phone:34612345679"`).lacks(`name="move"`)
+	w.app.Conflicts.StoreNow(t.Context())
+	send("ask", "phone", "none").want(422, "Not everything could be saved").lacks(`name="move"`)
+	send("ask", typed...).want(409, "34 612 34 56 79 to", "There is no undo", `name="move" value="`+from.String(), `value="Lucía F."`).golden("contacts/move")
+	if c := w.stored(from); c.Phone != "34612345679" {
+		t.Errorf("the question has moved it: %+v", c)
+	}
+	send("move", "name", "Lucía F.").sends(path + "?done=saved") // the address was not typed
+	if c := w.stored(from); c.Phone != "34612345679" {
+		t.Errorf("an address that was not typed has moved: %+v", c)
+	}
+	for range 2 {
+		send("move", typed...).sends(path + "?done=saved")
+		if c, o := w.stored(id), w.stored(from); c.Phone != "34612345679" || c.Name != "Lucía F." || len(c.Further) != 0 || o.Phone != "" || o.Name != "Olivia" {
+			t.Errorf("%+v, %+v", c, o)
+		}
+	}
+	mei.get("/conflicts").want(200, "No open conflicts")
+	mei.get("/conflicts?status=resolved").want(200, "Olivia")
+
+	// It is another's by now: the page asks again. Of two, one is moved, and the page says so.
+	form = mei.get(other).body
+	mei.post(other, sent(t, form, "email", "o@example.com", "phone", "612 34 56 79", "add_value", "612 34 56 80", "move", from.String()+":phone:34612345679")...).want(409, `name="ask" value="`+id.String()).lacks(`name="move"`)
+	mei.post(other, sent(t, form, "email", "o@example.com", "phone", "612 34 56 79", "add_value", "612 34 56 80", "move", id.String()+":phone:34612345679")...).
+		want(409, "34 612 34 56 79</bdi></b> was moved to <bdi>Olivia", "nothing else was saved", `name="ask" value="`+third.String(), `value="o@example.com"`).lacks(`value="` + id.String()).golden("contacts/moved_one")
+	if c, o := w.stored(from), w.stored(id); c.Phone != "" || len(c.Further) != 1 || c.Email != "" || o.Phone != "" {
+		t.Errorf("%+v, %+v", c, o)
+	}
+
+	// A new contact can't get an address yet.
+	form = mei.get("/contacts/new").body
+	for _, button := range []string{"leave", "ask", "move"} {
+		mei.post("/contacts/new", sent(t, form, "phone", "612 34 56 80", button, third.String()+":phone:34612345680")...).want(409, "Leave it out").lacks(`name="ask"`, `name="move"`)
+	}
+}

@@ -429,6 +429,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"contact-more", admin, acting(contact, pushing("#contact summary", "#contact details[open]"))},
 		{"contact-wrong", admin, wrong(contact, "[name=phone]", "none", "[name=email]", "none")},
 		{"contact-conflict", admin, acting(contact, with("[name=phone]", "+12025550189"), sending("#contact .btn.main"), func(b *tab) { b.wait("document.querySelector('.news')") })},
+		{"contact-conflict-move", admin, acting(contact, with("[name=phone]", "+12025550189"), sending("#contact .btn.main"), pushing("[name=ask]", "[name=move]"))},
 		{"contact-both", admin, acting(contact, func(b *tab) {
 			b.wait("document.querySelector('[name=\"was.name\"]')")
 			look[bool](b, `{ document.querySelector("[name='was.name']").value = "Somebody"; document.querySelector("[name=name]").value = "Else"; true }`)

@@ -93,6 +93,50 @@ func moveIdentity(tx store.Tx, c *desk.Conflict, d *desk.ConflictDecision, actor
 	return tx.Flush(book)
 }
 
+// Move gives the identity of one contact to another. If an open conflict of the two names the
+// identity, this is the decision about it. The same move again changes nothing. Move returns
+// InvalidRequest if neither of the two holds the identity, NotFound, and the errors of
+// Principal.Still.
+func (a *Service) Move(ctx context.Context, p desk.Principal, i desk.Identity, from, to desk.ID) error {
+	d := desk.ConflictDecision{Action: desk.ConflictMove, Identity: i, To: to}
+	id, err := a.openAbout(ctx, p.Workspace(), &d, from)
+	if err != nil {
+		return err
+	}
+	if !id.IsZero() {
+		if _, err := a.Resolve(ctx, p, id, d); !desk.IsType(err, desk.ConflictClosed) {
+			return err
+		}
+	}
+	return a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
+		now := a.Now()
+		if err := p.Still(tx.Settings(), desk.ContactsMerge, now); err != nil {
+			return err
+		}
+		return moveIdentity(tx, &desk.Conflict{Contacts: []desk.ID{from, to}}, &d, p.Actor, now)
+	})
+}
+
+// openAbout returns the newest open conflict that a move from a contact would resolve, or the
+// zero ID.
+func (a *Service) openAbout(ctx context.Context, ws desk.ID, d *desk.ConflictDecision, from desk.ID) (found desk.ID, err error) {
+	const page = 100
+	for after, more := (desk.ID{}), true; more; {
+		list, err := a.Store.ConflictsOf(ctx, ws, d.To, after, page)
+		if err != nil {
+			return found, err
+		}
+		for _, c := range list {
+			if c.Status == desk.ConflictOpen && slices.Contains(c.Contacts, from) && d.Check(c, nil) == nil {
+				found = c.ID
+			}
+			after = c.ID
+		}
+		more = len(list) == page
+	}
+	return found, nil
+}
+
 // held refuses an identity that no contact of the conflict holds now.
 func held(book *desk.Book, c *desk.Conflict, i desk.Identity) error {
 	holder := book.Oldest(i)
