@@ -101,13 +101,18 @@ func (s *Server) workspace(c *call) error {
 
 func (s *Server) editWorkspace(c *call) error {
 	name, country := c.form.text("name"), c.form.text("country")
-	ids := c.form.text("external_ids")
-	fixed := ids == fixedIDs
+	edit := app.WorkspaceEdit{Name: &name, Country: &country}
 	var err error
-	if ids != replaceIDs && ids != fixedIDs {
+	switch ids := c.form.text("external_ids"); ids {
+	case "": // a page of the release before: they stay as they are
+	case replaceIDs, fixedIDs:
+		fixed := ids == fixedIDs
+		edit.FixedExternalIDs = &fixed
+	default:
 		err = desk.InvalidAt("/external_ids", "choose replace or fixed")
-	} else {
-		_, err = s.app.EditWorkspace(c.r.Context(), c.p, app.WorkspaceEdit{Name: &name, Country: &country, FixedExternalIDs: &fixed})
+	}
+	if err == nil {
+		_, err = s.app.EditWorkspace(c.r.Context(), c.p, edit)
 	}
 	if err != nil {
 		v, readErr := c.workspaceView()
