@@ -38,7 +38,7 @@ func TestOneRoundTrip(t *testing.T) {
 		do() // prepares the statements
 		before := p.Requests()
 		do()
-		if n := int(p.Requests() - before); n < 1 || n > most {
+		if n := p.Requests() - before; n < 1 || n > most {
 			t.Errorf("%s: %d round trips", what, n)
 		}
 	}
