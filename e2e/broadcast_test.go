@@ -184,8 +184,10 @@ func (w *whatsApp) sentTo() map[string]int {
 // TestBroadcastCodes: what WhatsApp's codes mean for a broadcast, answered and reported later.
 func TestBroadcastCodes(t *testing.T) {
 	t.Parallel()
-	w := newWhatsApp(t, "", templatesOf(8))
-	w.connect(t, w.server, "--per-second", "1000")
+	overBoth(t, 1, func(t *testing.T, w *whatsApp, _ []*server) { broadcastCodes(t, w) })
+}
+
+func broadcastCodes(t *testing.T, w *whatsApp) {
 	c := w.server.client(t, w.key, 4)
 	const people = 20
 	rule := func(m whatsapptest.Match, o whatsapptest.Outcome) {
@@ -286,7 +288,7 @@ func overBoth(t *testing.T, servers int, test func(t *testing.T, w *whatsApp, no
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWhatsApp(t, database(t), templatesOf(1))
+			w := newWhatsApp(t, database(t), templatesOf(8))
 			nodes := []*server{w.server}
 			for name == "postgres" && len(nodes) < servers {
 				nodes = append(nodes, w.serve(t))
