@@ -52,9 +52,7 @@ func TestServe(t *testing.T) {
 func TestServePublicPath(t *testing.T) {
 	t.Parallel()
 	s := serve(t, newDir(t), "--public-url", "https://example.com/parley")
-	if log := s.stderr.String(); !strings.Contains(log, "the console works at the root") {
-		t.Errorf("no warning: %s", log)
-	}
+	waitFor(t, "a warning", func() bool { return strings.Contains(s.stderr.String(), "the console works at the root") })
 	s.stop(t)
 }
 

@@ -192,11 +192,12 @@ func TestMetricsListen(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	s := serve(t, dir, "--metrics-listen", "127.0.0.1:0")
-	_, line, _ := strings.Cut(s.stderr.String(), "the metrics are ready")
-	match := addressField.FindStringSubmatch(line)
-	if match == nil {
-		t.Fatalf("logged: %s", s.stderr.String())
-	}
+	var match []string
+	waitFor(t, "the address of the metrics in the log", func() bool {
+		_, line, _ := strings.Cut(s.stderr.String(), "the metrics are ready")
+		match = addressField.FindStringSubmatch(line)
+		return match != nil
+	})
 	metrics := &server{url: "http://" + match[1]}
 	for path, want := range map[string]int{"/metrics": 200, "/healthz": 404, "/v1/contacts": 404} {
 		if got := metrics.status(t, path); got != want {
