@@ -483,15 +483,7 @@ func TestFetchMedia_two(t *testing.T) {
 			if got := w.fileOf(conversation.ID, "in-1"); got.Status != desk.MediaReady || w.contentOf(got) != picture || w.jobOf(m) != nil {
 				t.Errorf("the process that has the job made it %+v", got)
 			}
-			page, err := w.Feed.Page(t.Context(), w.operator(), feed.Query{Cursor: "oldest", Limit: 200})
-			must(t, err)
-			told := 0
-			for _, e := range page.Events {
-				if e.Type == desk.MessageUpdated {
-					told++
-				}
-			}
-			if told != 1 {
+			if told := w.told(desk.MessageUpdated); told != 1 {
 				t.Errorf("%d events tell of it", told)
 			}
 		})
@@ -630,4 +622,17 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("%q, %v; want %q", ref, err, want)
 		}
 	}
+}
+
+// told counts the events of a type.
+func (w *world) told(of desk.EventType) (n int) {
+	w.t.Helper()
+	page, err := w.Feed.Page(w.t.Context(), w.operator(), feed.Query{Cursor: "oldest", Limit: 200})
+	must(w.t, err)
+	for _, e := range page.Events {
+		if e.Type == of {
+			n++
+		}
+	}
+	return n
 }

@@ -255,17 +255,9 @@ func TestBroadcastHuge(t *testing.T) {
 		id := c.draftOf(t, `,"consent":{"confirmed":true},"audience":{"filter":{"all":[{"field":"phone","is":"present"}]}},"at_most":1000000,"pace":{"people":1,"minutes":1440}`)
 		began = time.Now()
 		c.must(t, 200, "POST", "/broadcasts/"+id+"/start", `{}`)
-		for now := c.castNow(t, id); ; now = c.castNow(t, id) {
-			if now.State != "running" || time.Since(began) > time.Hour {
-				t.Fatalf("it is %s as %v: %v", now.State, now.Reason, now.Counts)
-			}
-			if now.Reason != nil && *now.Reason == "pace" {
-				break
-			}
-			<-time.After(10 * time.Millisecond)
-		}
+		now := c.castUntil(t, id, "running", "pace")
 		collecting := time.Since(began)
-		if now := c.castNow(t, id); now.count("rows") != listed || listed != *castsStored {
+		if now.count("rows") != listed || listed != *castsStored {
 			t.Errorf("%d contacts are listed, and %d rows were written", listed, now.count("rows"))
 		}
 		t.Logf("%d contacts were listed in %v, and written down in %v", listed, listing, collecting)

@@ -211,8 +211,7 @@ func (r *mergeRun) send(c *client, i int) (answered bool, err error) {
 	r.sends++
 	key := fmt.Sprintf("ring-%d", r.sends)
 	r.mu.Unlock()
-	body := fmt.Sprintf(`{"to":{"phone":%q},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phoneOf(i))
-	answer, err := c.send("POST", "/conversations/outbound", body, "Idempotency-Key", key)
+	answer, err := c.send("POST", "/conversations/outbound", helloTo(phoneOf(i)), "Idempotency-Key", key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

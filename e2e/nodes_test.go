@@ -151,8 +151,12 @@ func phoneOf(person int) string { return fmt.Sprintf("+4930%06d7", person) }
 
 // sent repeats a send until a response has the message. It returns this response.
 func (c *client) sent(key, phone string) ([]byte, error) {
-	body := fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone)
-	return c.sentTo("/conversations/outbound", key, body)
+	return c.sentTo("/conversations/outbound", key, helloTo(phone))
+}
+
+// helloTo is the body of a send of the template of deployment.sandbox.
+func helloTo(phone string) string {
+	return fmt.Sprintf(`{"to":{"phone":"%s"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, phone)
 }
 
 // replied repeats a reply until a response has the message. It returns this response.
