@@ -52,7 +52,8 @@ type echo struct {
 	later []echoed // requests after the contacts were deleted
 	over  int64    // no attempt that begins after this second may have traces; 0: the contacts are not deleted yet
 	gate  chan struct{}
-	held  int // the number of requests with traces that are held back
+	held  int             // the number of requests with traces that are held back
+	again map[string]bool // of the events held back: those that are refused until a moment after the deletion
 }
 
 type echoed struct {
@@ -63,7 +64,7 @@ type echoed struct {
 
 func newEcho(t *testing.T) *echo {
 	t.Helper()
-	e := &echo{}
+	e := &echo{again: map[string]bool{}}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		began, err2 := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64)
@@ -76,12 +77,13 @@ func newEcho(t *testing.T) *echo {
 		e.tries++
 		refuse, gate := e.tries%2 == 0, e.gate
 		if e.over != 0 {
-			refuse = e.tries%5 == 0 // fewer than before, so that all is soon delivered
+			refuse = e.tries%5 == 0 || e.again[r.Header.Get("Webhook-Id")] && began <= e.over // fewer than before, so that all is soon delivered
 			e.later = append(e.later, echoed{began, r.Header.Get("Webhook-Id"), traces})
 		}
 		if gate != nil && len(traces) > 0 {
 			e.held++
 			refuse = e.held%2 == 0 // ten refusals in a row, and the next probe may be 30 s away
+			e.again[r.Header.Get("Webhook-Id")] = refuse
 			e.mu.Unlock()
 			<-gate
 		} else {
