@@ -99,16 +99,19 @@ func (a *App) planReplyIn(ctx context.Context, p desk.Principal, c *desk.Convers
 	if err := a.usableToReply(channel); err != nil {
 		return nil, err
 	}
-	contact, err := a.contact(ctx, ws, c.ContactID)
-	if err != nil {
-		return nil, err
-	}
 	windows, err := a.store.Windows(ctx, ws, []desk.WindowRef{{Channel: c.ChannelID, Contact: c.ContactID}})
 	if err != nil {
 		return nil, err
 	}
 	window := windows[desk.WindowRef{Channel: c.ChannelID, Contact: c.ContactID}]
-	number, userID := addressOf(&window, contact)
+	number, userID := addressOf(&window)
+	if number == "" && userID == "" { // nobody wrote, or an earlier release did not store from where
+		contact, err := a.contact(ctx, ws, c.ContactID)
+		if err != nil {
+			return nil, err
+		}
+		number = contact.Address()
+	}
 	if number == "" && userID == "" {
 		return nil, desk.Errorf(desk.RecipientUnreachable, "the contact has no phone and no chat account: add one")
 	}
@@ -143,16 +146,12 @@ func (a *App) quotable(ctx context.Context, p desk.Principal, conversation, id d
 	return m, err
 }
 
-// addressOf returns the address of a reply: the one from which the person wrote last. An
-// earlier release did not store it; then the reply goes to the contact's address.
-func addressOf(w *desk.Window, contact *desk.Contact) (number, userID string) {
-	if w.Number != "" || w.UserID != "" {
-		if w.Number != "" {
-			return w.Number, ""
-		}
-		return "", w.UserID
+// addressOf returns the address from which the person wrote last, if it is known.
+func addressOf(w *desk.Window) (number, userID string) {
+	if w.Number != "" {
+		return w.Number, ""
 	}
-	return contact.Address(), ""
+	return "", w.UserID
 }
 
 // mayStillReply repeats, in the transaction that holds the key, the checks whose result may
@@ -198,7 +197,7 @@ func (a *App) mayStillReply(tx store.Tx, at *desk.Attempt, d *outgoing) error {
 		return err
 	}
 	if w.Number != "" || w.UserID != "" {
-		plan.Number, plan.Reply.UserID = addressOf(&w, nil)
+		plan.Number, plan.Reply.UserID = addressOf(&w)
 		d.Number, d.UserID = plan.Number, plan.Reply.UserID
 	}
 	return nil

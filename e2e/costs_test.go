@@ -67,7 +67,7 @@ func TestCosts(t *testing.T) {
 			{name: "search contacts", method: "GET", path: "/contacts?q=ann", trips: 6},
 			{name: "send a template to a new person", method: "POST", path: "/conversations/outbound", body: fmt.Sprintf(outbound, `"phone":"+49303%06[1]d7"`), key: true, trips: 10},
 			{name: "send a template to a known person", method: "POST", path: "/conversations/outbound", body: fmt.Sprintf(outbound, `"contact_id":"`+known+`"`), key: true, trips: 10},
-			{name: "reply", method: "POST", path: "/conversations/" + open + "/messages", body: `{"text":"Hi %[1]d"}`, key: true, trips: 16},
+			{name: "reply", method: "POST", path: "/conversations/" + open + "/messages", body: `{"text":"Hi %[1]d"}`, key: true, trips: 15},
 			{name: "add a note", method: "POST", path: "/conversations/" + open + "/notes", body: `{"text":"Hi %[1]d"}`, trips: 3},
 			{name: "assign a conversation", method: "PUT", path: "/conversations/" + open + "/assignee", body: `{"member":"` + member + `"}`, trips: 3},
 			{name: "mark as read", method: "PUT", path: "/conversations/" + open + "/read", body: `{}`, trips: 8},
