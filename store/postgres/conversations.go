@@ -38,10 +38,14 @@ const (
 	conversationQuery     = `SELECT ` + conversationColumns + ` FROM conversations WHERE workspace_id = $1 AND id >= $2 AND id <= $2 ORDER BY id` // the range of one id: see contactByID
 	openConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
 	WHERE workspace_id = $1 AND channel_id = $2 AND contact_id = $3 AND status = 'open'`
-	newestConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
-	WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3 ORDER BY created_at DESC, id DESC LIMIT 1`
-	dormantConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
-	WHERE workspace_id = $1 AND contact_id = $2 AND channel_id = $3 AND status = 'archived' AND dormant ORDER BY created_at DESC, id DESC LIMIT 1`
+
+	// A contact's conversations are found by the index of contacts (by a range of one id: see
+	// contactByID). No index serves IS NOT DISTINCT FROM: by one of the channel, or of the status, all
+	// its conversations would be read. Before PostgreSQL has looked at the table it may choose that.
+	ofContactOnChannel       = ` FROM conversations WHERE workspace_id = $1 AND contact_id >= $2 AND contact_id <= $2 AND channel_id IS NOT DISTINCT FROM $3`
+	newestFirst              = ` ORDER BY contact_id, created_at DESC, id DESC LIMIT 1`
+	newestConversationQuery  = `SELECT ` + conversationColumns + ofContactOnChannel + newestFirst
+	dormantConversationQuery = `SELECT ` + conversationColumns + ofContactOnChannel + ` AND status IS NOT DISTINCT FROM 'archived' AND dormant` + newestFirst
 )
 
 // Conversation returns a conversation, or nil.
@@ -333,8 +337,9 @@ func putConversations(p *pipe, ws desk.ID, list []*desk.Conversation) {
 	p.put(putConversationsQuery, uuid(ws), ids, channels, contacts, statuses, members, vias, previews, last, created, directions, unread, readTS, read, waiting, answered, heard, dormant)
 }
 
-// contactOfMessage selects the contact of the message's conversation, in the workspace $1.
-const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = $1 AND c.id = m.conversation_id)`
+// contactOfMessage selects the contact of the message's conversation, in the workspace $1. It is
+// looked up by a range of one id: see contactByID.
+const contactOfMessage = `, (SELECT contact_id FROM conversations c WHERE c.workspace_id = $1 AND c.id >= m.conversation_id AND c.id <= m.conversation_id ORDER BY c.id LIMIT 1)`
 
 const messageColumns = `conversation_id, ts, id, channel_id, direction, external_id, text, delivery, failure,
 	opt_in_key, opt_in_at, opt_in_request, opt_in_member, template, kind, author, reply_to, content, media_id`

@@ -280,6 +280,7 @@ func TestLookUpsReadKeys(t *testing.T) {
 	if err := c.QueryRow(t.Context(), `SELECT md5('5')::uuid`).Scan(into(&id)); err != nil {
 		t.Fatal(err)
 	}
+	nobody := desk.ID{0x77} // a contact without a conversation
 	one := fmt.Sprintf("'%s', '{}', '{}', '{%s}'", ws, id)
 	key := fmt.Sprintf("'%s', '%s'", ws, id)
 	row := fmt.Sprintf("'%s', '{%s}', '{\"\"}', '{Name}', '{\"\"}', '{\"\"}', '{\"\"}', '{{}}', '{\"\"}', '{NULL}', '{1}', '{5}', '{1}'", ws, id)
@@ -288,6 +289,10 @@ func TestLookUpsReadKeys(t *testing.T) {
 		{"contact for update", contactQuery + forChange + ` OF c`, key},
 		{"conversation", conversationQuery, key},
 		{"conversation for update", conversationQuery + forUpdate, key},
+		{"open conversation", openConversationQuery, fmt.Sprintf("'%s', '%s', '%s'", ws, desk.ID{4}, nobody)},
+		{"newest conversation", newestConversationQuery + forUpdate, fmt.Sprintf("'%s', '%s', '%s'", ws, nobody, desk.ID{4})},
+		{"dormant conversation", dormantConversationQuery + forUpdate, fmt.Sprintf("'%s', '%s', '%s'", ws, nobody, desk.ID{4})},
+		{"message by reference", messageByQuery, fmt.Sprintf("'%s', '%s', '7000'", ws, most)},
 		{"messages by reference", messagesByQuery, fmt.Sprintf("'%s', '{%s,%[2]s}', '{5,7000}'", ws, most)},
 		{"load", loadBookQuery, one},
 		{"lock those named", lockBookQuery, one},
