@@ -285,6 +285,32 @@ func TestAudience_meanwhile(t *testing.T) {
 	w.recounted(b)
 }
 
+// TestAudience_aside: while the people of a broadcast are written down, another one sends.
+func TestAudience_aside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.named("Mei", "905320000001")
+	slow := w.draftFor(10, desk.Audience{Filter: withName()})
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), slow.ID)
+	must(t, err)
+	looks, sent := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(sent) })
+	t.Cleanup(goOn)
+	w.store.pages = sync.OnceFunc(func() {
+		close(looks)
+		<-sent
+	})
+	w.run()
+	<-looks
+	other := w.draft("905320000002", "905320000003")
+	w.startBroadcast(other.ID)
+	w.until(other.ID, "its end", in(desk.BroadcastDone))
+	goOn()
+	if b := w.until(slow.ID, "its end", in(desk.BroadcastDone)); b.Rows != 1 {
+		t.Errorf("it has %d rows", b.Rows)
+	}
+}
+
 // TestAudience_filter: a filter is checked when it is stored, at the start, and while people are
 // written down: its attribute may be archived.
 func TestAudience_filter(t *testing.T) {

@@ -3,6 +3,7 @@ package broadcast
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/app/steps"
@@ -19,6 +20,9 @@ const (
 
 	// A lease is extended after each 1/extendLease of its length.
 	extendLease = 4
+
+	// againAfter is how long the drive waits after something failed.
+	againAfter = time.Second
 
 	// dueAtOnce is how many broadcasts of a workspace are looked at.
 	dueAtOnce = 500
@@ -124,9 +128,9 @@ func (a *Service) drive(ctx context.Context, d *drive) {
 		wait, busy, err := a.round(ctx, d)
 		if err != nil {
 			if ctx.Err() == nil && !desk.IsType(err, desk.NotFound) {
-				a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "send broadcasts", "workspace_id", d.ws, "err", err)
+				a.failed(ctx, d, err)
 			}
-			wait = time.Second
+			wait = againAfter
 			if desk.IsType(err, desk.NotFound) { // the workspace was deleted
 				return
 			}
@@ -141,6 +145,36 @@ func (a *Service) drive(ctx context.Context, d *drive) {
 		}
 		timer.Stop()
 	}
+}
+
+// aside does something for a broadcast that takes long, so that messages of other broadcasts don't
+// wait for it. In a workspace, one thing of a kind is done at a time: that of the oldest broadcast.
+// It returns how long to wait; its end wakes the drive.
+func (a *Service) aside(ctx context.Context, d *drive, busy *atomic.Bool, do func() error) time.Duration {
+	if busy.Swap(true) {
+		return lookEvery
+	}
+	d.flying.Go(func() {
+		err := func() (err error) {
+			defer steps.Caught("broadcasts", &err)
+			return do()
+		}()
+		if err != nil && ctx.Err() == nil {
+			a.failed(ctx, d, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(againAfter):
+			}
+		}
+		busy.Store(false)
+		steps.Wake(d.woken)
+	})
+	return lookEvery
+}
+
+// failed logs why a step for the broadcasts of a workspace failed.
+func (a *Service) failed(ctx context.Context, d *drive, err error) {
+	a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "send broadcasts", "workspace_id", d.ws, "err", err)
 }
 
 func (d *drive) inFlight() int {

@@ -38,8 +38,10 @@ func (a *Service) step(ctx context.Context, d *drive, s *desk.Settings, b *desk.
 	case desk.BroadcastRunning:
 		return a.run(ctx, d, s, b, r)
 	}
-	_, err := a.tidy(ctx, d.ws, b)
-	return 0, err
+	return a.aside(ctx, d, &d.tidying, func() error {
+		_, err := a.tidy(ctx, d.ws, b)
+		return err
+	}), nil
 }
 
 // begins starts a scheduled broadcast. If it or its template is not as it was when it was started, or
@@ -127,7 +129,7 @@ func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.B
 		}
 	}
 	if b.Collects() {
-		return 0, a.collect(ctx, d, s, b)
+		return a.aside(ctx, d, &d.collecting, func() error { return a.collect(ctx, d, s, b) }), nil
 	}
 	if !late {
 		if wait, err := a.mustWait(ctx, d, b, r, now); err != nil {

@@ -3,6 +3,7 @@ package broadcast
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/desk"
@@ -101,6 +102,8 @@ type drive struct {
 	woken   chan struct{} // has an element if there may be something to do
 	runners map[desk.ID]*runner
 	limits  map[desk.ID]*rate.Limiter // of channels
+
+	collecting, tidying atomic.Bool // whether people are written down, or rows are cleared, aside
 
 	mu      sync.Mutex
 	flights int
