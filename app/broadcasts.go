@@ -59,22 +59,9 @@ func (m machine) Release(ctx context.Context, p desk.Principal, id desk.ID, sent
 // Fly sends a message of a broadcast (see broadcast.Machine).
 func (m machine) Fly(ctx context.Context, ws desk.ID, b *desk.Broadcast, t *desk.Template, key string, claim func(tx store.Tx, plan func(broadcast.Sending) (*desk.Attempt, error)) (bool, error)) error {
 	a := m.a
-	settings, err := a.store.Settings(ctx, ws)
+	file, sent, err := m.attachTitle(ctx, ws, b, t) // before the claim; mostly the provider has it already
 	if err != nil {
 		return err
-	}
-	file, sent, err := a.fileOf(ctx, settings, b, t)
-	if err != nil {
-		return err
-	}
-	if file != nil { // before the claim; mostly the provider has it already
-		access, err := a.accessToSend(ws, settings.Channel(b.Channel))
-		if err != nil {
-			return err
-		}
-		if err := a.attach(ctx, &outgoing{Dispatch: provider.Dispatch{Access: access, File: sent}}, file); err != nil {
-			return err
-		}
 	}
 	var at *desk.Attempt
 	var d *outgoing
@@ -106,6 +93,26 @@ func (m machine) Fly(ctx context.Context, ws desk.ID, b *desk.Broadcast, t *desk
 	}
 	_, err = a.dispatch(context.WithoutCancel(ctx), ws, at, d)
 	return err
+}
+
+// attachTitle gives the provider the file in the template's title, and returns it; nil: the title
+// has none.
+func (m machine) attachTitle(ctx context.Context, ws desk.ID, b *desk.Broadcast, t *desk.Template) (file *desk.Media, sent *provider.SentFile, err error) {
+	if !t.TakesFile() {
+		return nil, nil, nil
+	}
+	settings, err := m.a.store.Settings(ctx, ws)
+	if err != nil {
+		return nil, nil, err
+	}
+	if file, sent, err = m.a.fileOf(ctx, settings, b, t); err != nil {
+		return nil, nil, err
+	}
+	access, err := m.a.accessToSend(ws, settings.Channel(b.Channel))
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, sent, m.a.attach(ctx, &outgoing{Dispatch: provider.Dispatch{Access: access, File: sent}}, file)
 }
 
 // CheckFile refuses a file in the template's title that can't be sent.

@@ -92,7 +92,7 @@ var titleTypes = map[desk.MessageKind]string{
 // titleFile returns the file of a template's title, or nil if it has none. The file is an
 // upload, or was sent by the contact (nil: not known yet).
 func (a *App) titleFile(ctx context.Context, p desk.Principal, t *desk.Template, supplied []string, contact *desk.Contact) (*desk.Media, *provider.SentFile, error) {
-	if len(t.Needs) == 0 || !t.Needs[0].IsFile() {
+	if !t.TakesFile() {
 		return nil, nil, nil
 	}
 	id, _ := desk.ParseID(supplied[0]) // a malformed id is unknown

@@ -180,7 +180,7 @@ func shown(t *desk.Template, values map[string]string) *shownTemplate {
 		return list
 	}
 	s := &shownTemplate{Header: fill(desk.PartHeader), Body: fill(desk.PartBody), Footer: t.Look.Footer}
-	if len(t.Needs) > 0 && t.Needs[0].IsFile() {
+	if t.TakesFile() {
 		s.File = &shownFile{Name: titleWords[t.Needs[0].Kind].name, Blank: true}
 	}
 	links := map[string]desk.Need{}

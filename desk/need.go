@@ -9,6 +9,9 @@ import (
 // needs.
 func (t *Template) Fillable() bool { return t.Needs != nil && t.Status == approved }
 
+// TakesFile tells whether each send supplies a file for the title.
+func (t *Template) TakesFile() bool { return len(t.Needs) > 0 && t.Needs[0].IsFile() }
+
 // mostNamed is how many needs the method NeededAddresses names.
 const mostNamed = 5
 

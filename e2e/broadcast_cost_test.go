@@ -75,7 +75,6 @@ func TestBroadcastCost(t *testing.T) {
 				_, err := c.expect("POST", "/broadcasts/"+draft+"/rows", castRowsOf(list...), 200)
 				return err
 			}))
-			c.must(t, 204, "DELETE", "/broadcasts/"+draft, "")
 			batches = append(batches, float64(atOnce)*rate(t, 4, func() error {
 				list := make([]string, atOnce)
 				for i := range list {

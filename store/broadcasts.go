@@ -72,9 +72,10 @@ type Broadcasts interface {
 // A BroadcastTx reads and writes broadcasts and their rows.
 type BroadcastTx interface {
 	// Broadcast returns a broadcast without counts, or nil. No other transaction changes it,
-	// or claims a row of it, meanwhile. BroadcastToClaim lets others claim rows of it.
+	// or claims a row of it, meanwhile. BroadcastToClaim lets others claim rows of it. It also
+	// tells whether driver has the lease of the workspace's broadcasts (see Leased).
 	Broadcast(id desk.ID) (*desk.Broadcast, error)
-	BroadcastToClaim(id desk.ID) (*desk.Broadcast, error)
+	BroadcastToClaim(id, driver desk.ID) (b *desk.Broadcast, driven bool, err error)
 	PutBroadcast(*desk.Broadcast) error
 
 	// DropBroadcast deletes a broadcast that has no rows, with its counts.

@@ -89,18 +89,13 @@ func (a *Service) maySkip(tx store.Tx, id desk.ID) error {
 
 // running returns a broadcast that runs, and that this process drives.
 func (a *Service) running(tx store.Tx, id desk.ID) (*desk.Broadcast, error) {
-	_, ours, err := tx.Leased(desk.BroadcastTask, a.holder())
-	if err != nil {
+	b, driven, err := tx.BroadcastToClaim(id, a.holder())
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !ours {
+	case !driven:
 		return nil, &halted{otherHolder}
-	}
-	b, err := tx.BroadcastToClaim(id)
-	if err != nil {
-		return nil, err
-	}
-	if b == nil || b.State != desk.BroadcastRunning {
+	case b == nil || b.State != desk.BroadcastRunning:
 		return nil, &halted{notRunning}
 	}
 	return b, nil

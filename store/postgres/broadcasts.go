@@ -361,8 +361,10 @@ func (t *tx) Broadcast(id desk.ID) (*desk.Broadcast, error) {
 	return one(t.pipe, "broadcast", readBroadcast, broadcastQuery+forUpdate, uuid(t.ws), uuid(id))
 }
 
-func (t *tx) BroadcastToClaim(id desk.ID) (*desk.Broadcast, error) {
-	return one(t.pipe, "broadcast", readBroadcast, broadcastQuery+` FOR SHARE`, uuid(t.ws), uuid(id))
+func (t *tx) BroadcastToClaim(id, driver desk.ID) (b *desk.Broadcast, driven bool, err error) {
+	t.lease(desk.BroadcastTask, driver, func(int64) { driven = true })
+	b, err = one(t.pipe, "broadcast to claim", readBroadcast, broadcastQuery+` FOR SHARE`, uuid(t.ws), uuid(id))
+	return b, driven, err
 }
 
 func (t *tx) PutBroadcast(b *desk.Broadcast) error {

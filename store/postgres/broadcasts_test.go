@@ -50,12 +50,9 @@ func TestBroadcasts_wait(t *testing.T) {
 		return func() error { return s.InTx(t.Context(), ws, do) }
 	}
 	claim := func(tx store.Tx) error {
-		_, ours, err := tx.Leased(desk.BroadcastTask, driver)
-		if err == nil && !ours {
+		_, driven, err := tx.BroadcastToClaim(id, driver)
+		if err == nil && !driven {
 			err = errors.New("the lease is lost")
-		}
-		if err == nil {
-			_, err = tx.BroadcastToClaim(id)
 		}
 		return err
 	}

@@ -330,11 +330,19 @@ func eraseResponses(p *pipe, ws desk.ID, contacts pgtype.FlatArray[uuid]) {
 }
 
 func (t *tx) Leased(task string, holder desk.ID) (calls int64, ours bool, err error) {
-	t.each(func(row pgx.Row) error {
-		ours = true
-		return row.Scan(&calls)
-	}, `SELECT calls FROM leases WHERE workspace_id = $1 AND task = $2 AND holder = $3 FOR SHARE`, uuid(t.ws), task, uuid(holder))
+	t.lease(task, holder, func(n int64) { calls, ours = n, true })
 	return calls, ours, t.send("lease")
+}
+
+// lease queues the question whether the holder has a task, and keeps it from others. If so, has
+// is called with the number of the holder's calls.
+func (t *tx) lease(task string, holder desk.ID, has func(calls int64)) {
+	t.each(func(row pgx.Row) error {
+		var calls int64
+		err := row.Scan(&calls)
+		has(calls)
+		return err
+	}, `SELECT calls FROM leases WHERE workspace_id = $1 AND task = $2 AND holder = $3 FOR SHARE`, uuid(t.ws), task, uuid(holder))
 }
 
 // passedExpr is true for the place ($2, $3) of an event that is in the feed or has

@@ -371,7 +371,12 @@ func (t *tx) Broadcast(id desk.ID) (*desk.Broadcast, error) {
 	return one("broadcast", t.c.stmt(broadcastQuery).id(t.ws).id(id), readBroadcast)
 }
 
-func (t *tx) BroadcastToClaim(id desk.ID) (*desk.Broadcast, error) { return t.Broadcast(id) }
+func (t *tx) BroadcastToClaim(id, driver desk.ID) (b *desk.Broadcast, driven bool, err error) {
+	if b, err = t.Broadcast(id); err == nil {
+		_, driven, err = t.Leased(desk.BroadcastTask, driver)
+	}
+	return b, driven, err
+}
 
 func (t *tx) PutBroadcast(b *desk.Broadcast) error {
 	put := t.c.stmt(putBroadcastQuery).id(t.ws).id(b.ID).text(string(b.State))

@@ -138,11 +138,12 @@ func broadcastRecords(t *testing.T, s store.Store) {
 	if ended, _ := s.EndedBroadcasts(t.Context(), ws, b.EndedAt, 10); len(ended) > 0 {
 		t.Errorf("ended before its end: %v", ended)
 	}
+	_, err = s.HoldLeases(t.Context(), []store.LeaseRef{{Workspace: ws, Task: desk.BroadcastTask}}, desk.ID{9}, 60_000)
+	must(t, err)
 	commit(t, s, ws, func(tx store.Tx) error {
-		equalClaim, err := tx.BroadcastToClaim(b.ID)
-		equal(t, "to claim", equalClaim, b)
-		if err != nil {
-			return err
+		for _, by := range []byte{8, 9} {
+			found, driven, err := tx.BroadcastToClaim(b.ID, desk.ID{by})
+			equal(t, "to claim", []any{found, driven, err}, []any{b, by == 9, nil})
 		}
 		return tx.DropBroadcast(b.ID)
 	})
