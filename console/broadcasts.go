@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"parley/desk"
 	"parley/transfer"
@@ -41,7 +42,7 @@ type broadcastPage struct {
 	Standing string // why it waits or is paused
 	Paused   bool
 	Draft    bool
-	Every    bool // the page renews itself: it sends, or somebody may resume it
+	Every    bool // the page renews itself
 	Done     int64
 	Total    int64
 	Progress string
@@ -95,6 +96,17 @@ type personRow struct {
 	Choice     string // the button that was tapped; "": none
 	Talk, Send string // the conversation and the attempt, or ""
 	At         moment
+}
+
+// reportedWithin is how long after its end the page of a broadcast goes on to renew itself: by then,
+// most deliveries are reported.
+const reportedWithin = time.Hour
+
+// renews tells whether the page of a broadcast renews itself: it sends, somebody may resume it, or
+// its newest messages are still being delivered.
+func (c *call) renews(b *desk.Broadcast) bool {
+	return b.State == desk.BroadcastRunning || b.State == desk.BroadcastPaused ||
+		b.State.Ended() && desk.TimeOf(c.now)-b.EndedAt < desk.Time(reportedWithin.Milliseconds())
 }
 
 func (s *Server) broadcasts(c *call) error {
@@ -178,7 +190,7 @@ func (c *call) broadcastView() (view, error) {
 	n := c.countsOf(b)
 	p := broadcastPage{
 		ID: b.ID, Href: broadcastPath(b.ID), Name: b.Name, State: broadcastStates[b.State], Standing: c.standing(b), Paused: b.State == desk.BroadcastPaused, Draft: b.State == desk.BroadcastDraft,
-		Every: b.State == desk.BroadcastRunning || b.State == desk.BroadcastPaused, Total: max(n.Total(), 1), Acts: c.broadcastActs(b), Template: b.Template, Facts: c.broadcastFacts(b), Values: c.broadcastValues(b),
+		Every: c.renews(b), Total: max(n.Total(), 1), Acts: c.broadcastActs(b), Template: b.Template, Facts: c.broadcastFacts(b), Values: c.broadcastValues(b),
 	}
 	if v := c.p.Settings.Channel(b.Channel); v != nil {
 		p.Link = "/templates/" + v.ID.String() + "/" + url.PathEscape(b.Template) + "/" + url.PathEscape(b.Language)

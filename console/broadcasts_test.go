@@ -163,6 +163,9 @@ func TestBroadcasts(t *testing.T) {
 	w.becomes(b, w.started(desk.BroadcastCancelled, ""))
 	nora.get(at).want(200, "Cancelled", at+"/delete").lacks(at + "/resume").golden("broadcasts/cancelled")
 	w.becomes(b, w.started(desk.BroadcastDone, ""))
+	nora.get(at).want(200, "data-every", `http-equiv="refresh"`)
+	w.clock.Add(2 * time.Hour.Milliseconds())
+	nora.get(at).want(200, "Done").lacks("data-every", `http-equiv="refresh"`)
 	nora.get(at+"/delete").want(200, "Messages that were sent stay").golden("broadcasts/delete")
 }
 
