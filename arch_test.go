@@ -55,19 +55,20 @@ var rooms = map[string][]string{
 
 	// The packages that talk to the outside. None of them may import another one. Those
 	// that speak HTTP share web.
-	"store/sqlite":          {"desk", "store", "store/internal/stored"},
-	"store/postgres":        {"desk", "store", "store/internal/stored"},
-	"store/internal/stored": {"desk", "store"},
-	"whatsapp":              {"desk", "provider"},
-	"sandbox":               {"desk", "provider"},
-	"poster":                {"desk"},
-	"web":                   {"desk"},
-	"work":                  {"app", "desk"},
-	"api":                   {"app", "app/broadcast", "app/conflicts", "app/deliver", "app/feed", "app/merges", "app/search", "app/segments", "desk", "provider", "web"},
-	"console":               {"app", "app/access", "app/conflicts", "app/daily", "app/deliver", "app/feed", "app/imports", "app/merges", "app/search", "app/segments", "desk", "provider", "transfer", "web"},
-	"mcp":                   {"desk"},
-	"config":                {},
-	"logs":                  {},
+	"store/sqlite":              {"desk", "store", "store/internal/stored"},
+	"store/postgres":            {"desk", "store", "store/internal/stored", "store/postgres/statistics"},
+	"store/postgres/statistics": {},
+	"store/internal/stored":     {"desk", "store"},
+	"whatsapp":                  {"desk", "provider"},
+	"sandbox":                   {"desk", "provider"},
+	"poster":                    {"desk"},
+	"web":                       {"desk"},
+	"work":                      {"app", "desk"},
+	"api":                       {"app", "app/broadcast", "app/conflicts", "app/deliver", "app/feed", "app/merges", "app/search", "app/segments", "desk", "provider", "web"},
+	"console":                   {"app", "app/access", "app/conflicts", "app/daily", "app/deliver", "app/feed", "app/imports", "app/merges", "app/search", "app/segments", "desk", "provider", "transfer", "web"},
+	"mcp":                       {"desk"},
+	"config":                    {},
+	"logs":                      {},
 
 	// The only package that knows all others.
 	"cmd/parley": {"api", "app", "archive", "app/broadcast", "app/imports", "transfer", "app/deliver", "app/feed", "config", "console", "desk", "doctor", "logs", "mcp", "poster", "provider", "sandbox", "store", "store/postgres", "store/sqlite", "web", "whatsapp", "work"},

@@ -39,13 +39,11 @@ const (
 	openConversationQuery = `SELECT ` + conversationColumns + ` FROM conversations
 	WHERE workspace_id = $1 AND channel_id = $2 AND contact_id = $3 AND status = 'open'`
 
-	// A contact's conversations are found by the index of contacts (by a range of one id: see
-	// contactByID). No index serves IS NOT DISTINCT FROM: by one of the channel, or of the status, all
-	// its conversations would be read. Before PostgreSQL has looked at the table it may choose that.
+	// By the index of contacts (with a range of one: see contactByID). No index serves IS NOT DISTINCT
+	// FROM: by one of the channel, or of the status, PostgreSQL would at first read all its conversations.
 	ofContactOnChannel       = ` FROM conversations WHERE workspace_id = $1 AND contact_id >= $2 AND contact_id <= $2 AND channel_id IS NOT DISTINCT FROM $3`
-	newestFirst              = ` ORDER BY contact_id, created_at DESC, id DESC LIMIT 1`
-	newestConversationQuery  = `SELECT ` + conversationColumns + ofContactOnChannel + newestFirst
-	dormantConversationQuery = `SELECT ` + conversationColumns + ofContactOnChannel + ` AND status IS NOT DISTINCT FROM 'archived' AND dormant` + newestFirst
+	newestConversationQuery  = `SELECT ` + conversationColumns + ofContactOnChannel + ` ORDER BY contact_id, created_at DESC, id DESC LIMIT 1`
+	dormantConversationQuery = `SELECT ` + conversationColumns + ofContactOnChannel + ` AND status IS NOT DISTINCT FROM 'archived' AND dormant ORDER BY contact_id, created_at DESC, id DESC LIMIT 1`
 )
 
 // Conversation returns a conversation, or nil.

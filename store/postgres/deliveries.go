@@ -334,8 +334,7 @@ func (t *tx) Leased(task string, holder desk.ID) (calls int64, ours bool, err er
 	return calls, ours, t.send("lease")
 }
 
-// lease queues the question whether the holder has a task, and keeps it from others. If so, has
-// is called with the number of the holder's calls.
+// lease is Leased as a queued statement: if the task is the holder's, it calls has.
 func (t *tx) lease(task string, holder desk.ID, has func(calls int64)) {
 	t.each(func(row pgx.Row) error {
 		var calls int64

@@ -13,6 +13,7 @@ import (
 
 	"parley/desk"
 	"parley/store/internal/stored"
+	"parley/store/postgres/statistics"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -86,8 +87,9 @@ type Store struct {
 
 	newcomers newcomers
 
-	settings stored.Settings
-	rules    *stored.Rules
+	settings   stored.Settings
+	rules      *stored.Rules
+	statistics *statistics.Watch
 }
 
 // Open opens the database, and migrates it if needed. It fails if a newer parley has
@@ -129,7 +131,7 @@ func open(ctx context.Context, c Config, how placing) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL at %s: %w", config.ConnConfig.Host, err)
 	}
-	s := &Store{citus: citus || c.asOnCitus, chunks: make(chan struct{}, chunksAtOnce), pool: pool, key: c.Key, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log)}
+	s := &Store{citus: citus || c.asOnCitus, chunks: make(chan struct{}, chunksAtOnce), pool: pool, key: c.Key, shares: shares{most: shareOf(config.MaxConns)}, rules: stored.NewRules(rules, log), statistics: statistics.New(pool, maps.Keys(placements), log)}
 	if c.Media != "" {
 		s.files = &stored.Files{Dir: c.Media}
 	}
@@ -165,9 +167,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Run waits for ctx to end: the server needs no background work.
+// Run has PostgreSQL look at new tables, until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
-	<-ctx.Done()
+	s.statistics.Run(ctx)
 	return nil
 }
 

@@ -119,6 +119,7 @@ func (s *Store) transact(ctx context.Context, ws desk.ID, own *share, assigns, a
 		_, _ = c.Exec(ctx, `ROLLBACK`) // if this fails, Release closes the connection
 	}
 	if t.fail == nil { // do has succeeded, or has refused
+		s.statistics.Wrote()
 		return false, err
 	}
 	if errors.Is(t.fail, errAssigning) {
