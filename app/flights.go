@@ -26,10 +26,10 @@ type holder struct {
 }
 
 // enter makes a call the holder of the key, and returns a function with which the call
-// gives up the key. While another call is the holder, enter waits for its end and then
-// returns nil. A call with another body is refused at once; a call that waits too long gets
+// gives up the key. While another call is the holder, enter waits for its end: then the call has
+// not entered. A call with another body is refused at once; a call that waits too long gets
 // SendInProgress.
-func (c *holds) enter(ctx context.Context, of holdOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), err error) {
+func (c *holds) enter(ctx context.Context, of holdOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), entered bool, err error) {
 	mine := &holder{hash, make(chan struct{})}
 	other := c.take(of, mine)
 	if other == nil {
@@ -38,21 +38,21 @@ func (c *holds) enter(ctx context.Context, of holdOf, hash [32]byte, most time.D
 			delete(c.byKey, of)
 			c.mu.Unlock()
 			close(mine.done)
-		}), nil
+		}), true, nil
 	}
 	if other.hash != hash {
-		return nil, keyReused()
+		return func() {}, false, keyReused()
 	}
 	timeout := time.NewTimer(most)
 	defer timeout.Stop()
 	select {
 	case <-other.done:
-		return nil, nil
+		return func() {}, false, nil
 	case <-timeout.C:
 	case <-drained:
 	case <-ctx.Done():
 	}
-	return nil, inProgress()
+	return func() {}, false, inProgress()
 }
 
 // take makes a call the holder of a key, or returns the present holder.

@@ -65,20 +65,22 @@ var errContactGone = errors.New("the contact was deleted since the send was plan
 // once calls plan and sends its message. If an attempt holds the key already, it answers
 // from this attempt instead.
 func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
-	var leave func()
-	for leave == nil {
+	leave, entered := func() {}, false
+	defer func() { leave() }()
+	for !entered { // the look comes last: whoever left before it has stored the attempt
+		var err error
+		if leave, entered, err = a.holds.enter(ctx, holdOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
+			return SendAnswer{}, err
+		}
 		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
 		if err != nil {
 			return SendAnswer{}, err
 		}
 		if held != nil && !held.Expired() {
+			leave() // the answer may take a while
 			return a.again(ctx, p, held, hash)
 		}
-		if leave, err = a.holds.enter(ctx, holdOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
-			return SendAnswer{}, err
-		}
 	}
-	defer leave()
 	at, d, err := plan()
 	if err != nil {
 		return SendAnswer{}, err
