@@ -20,7 +20,7 @@ func TestStatistics(t *testing.T) {
 	_, err := s.pool.Exec(t.Context(), `ALTER TABLE broadcasts SET (autovacuum_enabled = false)`)
 	check(t, err)
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	knows := func(table string) (rows float64) {
 		check(t, s.pool.QueryRow(t.Context(), `SELECT reltuples FROM pg_class WHERE relname = $1`, table).Scan(&rows))
@@ -34,7 +34,7 @@ func TestStatistics(t *testing.T) {
 			return nil
 		}))
 	}
-	for start := time.Now(); knows("broadcasts") <= 0; time.Sleep(5 * time.Millisecond) {
+	for start := time.Now(); knows("broadcasts") <= 0; {
 		if time.Since(start) > 30*time.Second {
 			t.Fatal("it does not know the table")
 		}
