@@ -178,10 +178,11 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 			return err
 		}
 		// A later deletion of the contact waits for this transaction, and so finds the attempt.
-		var there *bool
-		if at.Plan.Known && at.Plan.Reply == nil {
+		kept := at.Plan.Known && at.Plan.Reply == nil
+		var there map[desk.ID]bool
+		if kept {
 			var err error
-			if there, err = tx.KeepContact(at.Plan.Contact); err != nil {
+			if there, err = tx.KeepContactsNext([]desk.ID{at.Plan.Contact}); err != nil {
 				return err
 			}
 		}
@@ -206,7 +207,7 @@ func (a *App) hold(ctx context.Context, p desk.Principal, at *desk.Attempt, d *o
 				}
 				return err
 			}
-		} else if there != nil && !*there {
+		} else if kept && !there[at.Plan.Contact] {
 			return errContactGone
 		}
 		if at.Plan.Reply == nil {

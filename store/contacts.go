@@ -61,7 +61,7 @@ type ContactTx interface {
 	// one deletes or merges them.
 	KeepContacts(ids []desk.ID) (map[desk.ID]bool, error)
 
-	// KeepContact is KeepContacts for one contact, in the round trip of the next read: there is
-	// set once that has returned.
-	KeepContact(id desk.ID) (there *bool, err error)
+	// KeepContactsNext is KeepContacts in the round trip of the next read: what it returns is
+	// complete once that has returned.
+	KeepContactsNext(ids []desk.ID) (map[desk.ID]bool, error)
 }

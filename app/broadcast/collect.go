@@ -112,7 +112,7 @@ func strangers(tx store.Tx, b *desk.Broadcast, list []found) (fit []found, err e
 			numbers = append(numbers, f.row.Number)
 		}
 	}
-	there, err := tx.KeepContacts(contacts)
+	there, err := tx.KeepContactsNext(contacts)
 	if err != nil {
 		return nil, err
 	}

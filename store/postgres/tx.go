@@ -172,14 +172,13 @@ func (t *tx) Contact(id desk.ID) (*desk.Contact, error) {
 }
 
 func (t *tx) KeepContacts(ids []desk.ID) (map[desk.ID]bool, error) {
-	there := map[desk.ID]bool{}
-	each(t.pipe, readID, func(id desk.ID) { there[id] = true }, keepContacts, uuid(t.ws), uuids(ids))
+	there, _ := t.KeepContactsNext(ids)
 	return there, t.send("keep contacts")
 }
 
-func (t *tx) KeepContact(id desk.ID) (there *bool, err error) {
-	there = new(bool)
-	t.each(func(pgx.Row) error { *there = true; return nil }, keepContacts, uuid(t.ws), uuids([]desk.ID{id}))
+func (t *tx) KeepContactsNext(ids []desk.ID) (map[desk.ID]bool, error) {
+	there := map[desk.ID]bool{}
+	each(t.pipe, readID, func(id desk.ID) { there[id] = true }, keepContacts, uuid(t.ws), uuids(ids))
 	return there, t.fail
 }
 

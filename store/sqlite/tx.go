@@ -59,11 +59,7 @@ func (t *tx) KeepContacts(ids []desk.ID) (map[desk.ID]bool, error) {
 	return there, nil
 }
 
-func (t *tx) KeepContact(id desk.ID) (there *bool, err error) {
-	found, err := t.KeepContacts([]desk.ID{id})
-	is := found[id]
-	return &is, err
-}
+func (t *tx) KeepContactsNext(ids []desk.ID) (map[desk.ID]bool, error) { return t.KeepContacts(ids) }
 
 func (t *tx) Conversation(id desk.ID) (*desk.Conversation, error) {
 	return one("conversation", t.c.stmt(conversationQuery).id(t.ws).id(id), t.readConversation)
