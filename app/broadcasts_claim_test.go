@@ -415,6 +415,52 @@ func TestBroadcast_rows(t *testing.T) {
 	}
 }
 
+// TestBroadcast_rowsMeanwhile: rows whose people were deleted or merged after they were found have
+// the people of now.
+func TestBroadcast_rowsMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	into, from, gone := w.put(phoned("905320000001")), w.put(phoned("905320000002"), mailed("bea@example.com")), w.put(phoned("905320000003"), mailed("cy@example.com"))
+	b := w.draft()
+	w.store.in(1, begin, func() error {
+		w.merge(into, from)
+		w.deleteContact(gone.ID)
+		return nil
+	})
+	mail := func(address string) desk.RowInput {
+		return desk.RowInput{Find: desk.Identity{Kind: desk.KindEmail, Value: address}}
+	}
+	results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, []desk.RowInput{
+		{Contact: &into.ID}, {Contact: &from.ID}, mail("bea@example.com"), mail("cy@example.com"), {Find: phoneOf("905320000003")},
+	})
+	must(t, err)
+	for i, want := range []string{"added", "", "unchanged", "", "added"} {
+		if r := results[i]; r.Status != want || (r.Err == nil) != (want != "") || want == "" && !desk.IsType(r.Err, desk.NotFound) {
+			t.Errorf("row %d: %+v, want %q", i, r, want)
+		}
+	}
+	rows := w.rowsOf(b.ID)
+	if len(rows) != 2 || rows[0].Contact != into.ID || !rows[1].Contact.IsZero() || rows[1].To != "905320000003" {
+		t.Errorf("rows: %+v", rows)
+	}
+}
+
+// TestBroadcast_rowsRenumbered: a number that a row of the call no longer has is the next person's.
+func TestBroadcast_rowsRenumbered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.put(phoned("905320000001"))
+	b := w.draft("905320000001")
+	w.edits(c, desk.ContactWrite{Phone: text("905320000002")})
+	results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, []desk.RowInput{{Contact: &c.ID}, {Find: phoneOf("905320000001")}})
+	if must(t, err); results[0].Status != "replaced" || results[1].Status != "added" {
+		t.Errorf("%+v", results)
+	}
+	if rows := w.rowsOf(b.ID); len(rows) != 2 || rows[0].Contact != c.ID || rows[1].To != "905320000001" {
+		t.Errorf("rows: %+v", rows)
+	}
+}
+
 // TestBroadcast_moved: what happens to a row between the look at it and its claim counts. After a
 // merge it goes to the contact that is left, and nothing goes to a number whose person was deleted.
 func TestBroadcast_moved(t *testing.T) {

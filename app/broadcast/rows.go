@@ -27,20 +27,69 @@ func (a *Service) Add(ctx context.Context, p desk.Principal, id desk.ID, rows []
 			return nil, err
 		}
 	}
+	found, err := a.Find(ctx, p.Workspace(), rows)
+	if err != nil {
+		return nil, err
+	}
 	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		results, err = a.AddIn(tx, p, id, rows, nil)
+		results, err = a.AddIn(tx, p, id, rows, found, nil)
 		return err
 	})
 	return results, err
 }
 
-// AddIn is Add in a transaction of the caller's. If tried is not nil, it stores nothing: then tried
-// is how many other rows were found to be new before these.
-func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.RowInput, tried *int64) ([]AddedRow, error) {
+// A Found is a row as it is stored, but for its id, or why it is refused.
+type Found struct {
+	row *desk.BroadcastRow
+	err error
+}
+
+// findStep is how many rows' contacts are read at a time: they may be large.
+const findStep = 200
+
+// Find finds the people whom rows name. It is done before the transaction that adds the rows,
+// because one at a time adds rows to a broadcast.
+func (a *Service) Find(ctx context.Context, ws desk.ID, rows []desk.RowInput) ([]Found, error) {
+	return a.find(rows, func(named desk.Lookup) (*desk.Book, error) { return a.Store.Book(ctx, ws, named) })
+}
+
+func (a *Service) find(rows []desk.RowInput, load func(desk.Lookup) (*desk.Book, error)) ([]Found, error) {
+	list := make([]Found, 0, len(rows))
+	for part := range slices.Chunk(rows, findStep) {
+		var named desk.Lookup
+		for i := range part {
+			if r := &part[i]; r.Err == nil && r.Contact != nil {
+				named.IDs = append(named.IDs, *r.Contact)
+			} else if r.Err == nil {
+				named.Identities = append(named.Identities, r.Find)
+			}
+		}
+		book, err := load(named)
+		if err != nil {
+			return nil, err
+		}
+		now := a.Now()
+		for i := range part {
+			row, err := newRow(book, &part[i], now)
+			list = append(list, Found{row, err})
+		}
+	}
+	return list, nil
+}
+
+// AddIn is Add in a transaction of the caller's, with what Find has found. If tried is not nil, it
+// stores nothing: then tried is how many other rows were found to be new before these.
+func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.RowInput, found []Found, tried *int64) ([]AddedRow, error) {
 	for _, needs := range []desk.Permission{desk.BroadcastsWrite, desk.ContactsRead} {
 		if err := p.Still(tx.Settings(), needs, a.Now()); err != nil {
 			return nil, err
 		}
+	}
+	// The contacts are locked before the broadcasts, all at once and so in the order of their ids:
+	// other transactions may add the same people in another order.
+	there, err := tx.KeepContactsNext(contactsOf(found))
+	if err != nil {
+		return nil, err
 	}
 	use, err := tx.BroadcastUse()
 	if err != nil {
@@ -53,12 +102,16 @@ func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.R
 	if err != nil {
 		return nil, err
 	}
-	results, before, put := make([]AddedRow, len(rows)), b.Rows, tx.PutRows
+	if found, err = a.findGone(tx, rows, found, there); err != nil {
+		return nil, err
+	}
+	before, put := b.Rows, tx.PutRows
 	if tried != nil {
 		b.Rows += *tried
 		put = func(desk.ID, []store.RowChange) error { return nil }
 	}
-	if err := a.add(tx, b, rows, results, put); err != nil {
+	results, err := a.add(tx, b, found, put)
+	if err != nil {
 		return nil, err
 	}
 	added := b.Rows - before
@@ -74,68 +127,67 @@ func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.R
 	return results, tx.PutBroadcast(b)
 }
 
-// addStep is how many rows' contacts are looked up at a time: they may be large.
-const addStep = 200
+func contactsOf(found []Found) (contacts []desk.ID) {
+	for _, f := range found {
+		if f.row != nil && !f.row.Contact.IsZero() {
+			contacts = append(contacts, f.row.Contact)
+		}
+	}
+	return contacts
+}
+
+// findGone finds anew the people of rows whose contacts were deleted or merged after Find.
+func (a *Service) findGone(tx store.Tx, rows []desk.RowInput, found []Found, there map[desk.ID]bool) ([]Found, error) {
+	var at []int
+	var gone []desk.RowInput
+	for i, f := range found {
+		if f.row != nil && !f.row.Contact.IsZero() && !there[f.row.Contact] {
+			at, gone = append(at, i), append(gone, rows[i])
+		}
+	}
+	if len(gone) == 0 {
+		return found, nil
+	}
+	again, err := a.find(gone, tx.Book)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.Clone(found) // the transaction may run again
+	for i, f := range again {
+		found[at[i]] = f
+	}
+	return found, nil
+}
 
 // A putRows stores rows of a broadcast.
 type putRows func(broadcast desk.ID, rows []store.RowChange) error
 
-// add stores rows by put, and notes the results.
-func (a *Service) add(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow, put putRows) error {
-	for from := 0; from < len(rows); from += addStep {
-		to := min(from+addStep, len(rows))
-		if err := a.addSome(tx, b, rows[from:to], results[from:to], put); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, results []AddedRow, put putRows) error {
-	var named desk.Lookup
-	for i := range rows {
-		if r := &rows[i]; r.Err == nil && r.Contact != nil {
-			named.IDs = append(named.IDs, *r.Contact)
-		} else if r.Err == nil {
-			named.Identities = append(named.Identities, r.Find)
-		}
-	}
-	book, err := tx.Book(named)
-	if err != nil {
-		return err
-	}
-	now := a.Now()
-	list := make([]*desk.BroadcastRow, len(rows))
-	var contacts []desk.ID
+// add stores rows by put, and returns what became of each.
+func (a *Service) add(tx store.Tx, b *desk.Broadcast, found []Found, put putRows) ([]AddedRow, error) {
 	var numbers []string
-	for i := range rows {
-		if list[i], results[i].Err = newRow(book, &rows[i], now); list[i] == nil {
-			continue
-		}
-		if r := list[i]; !r.Contact.IsZero() {
-			contacts = append(contacts, r.Contact)
-		}
-		if list[i].Number != "" {
-			numbers = append(numbers, list[i].Number)
+	for _, f := range found {
+		if f.row != nil && f.row.Number != "" {
+			numbers = append(numbers, f.row.Number)
 		}
 	}
-	stored, err := tx.SameRows(b.ID, contacts, numbers)
+	stored, err := tx.SameRows(b.ID, contactsOf(found), numbers)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	known := knownRows(stored)
+	known, results := knownRows(stored), make([]AddedRow, len(found))
 	changes := map[desk.ID]store.RowChange{}
-	for i, r := range list {
-		if r == nil {
+	for i, f := range found {
+		if results[i].Err = f.err; f.row == nil {
 			continue
 		}
-		same := known.of(r)
+		r := *f.row // the transaction may run again
+		same := known.of(&r)
 		switch {
 		case same == nil:
 			r.ID, r.Broadcast, results[i].Status = a.NewID(), b.ID, "added"
 			b.Rows++
-			changes[r.ID] = store.RowChange{Row: r}
-		case same.SameInput(r):
+			changes[r.ID] = store.RowChange{Row: &r}
+		case same.SameInput(&r):
 			results[i] = AddedRow{Status: "unchanged", ID: same.ID}
 			continue
 		default:
@@ -145,13 +197,14 @@ func (a *Service) addSome(tx store.Tx, b *desk.Broadcast, rows []desk.RowInput, 
 			if !again {
 				change = store.Change(same)
 			}
-			change.Row = r
+			change.Row = &r
 			changes[r.ID] = change
+			known.drop(same)
 		}
 		results[i].ID = r.ID
-		known.add(r)
+		known.add(&r)
 	}
-	return put(b.ID, slices.Collect(maps.Values(changes)))
+	return results, put(b.ID, slices.Collect(maps.Values(changes)))
 }
 
 // A known has the rows of people by contact and by number.
@@ -175,6 +228,11 @@ func (k known) add(r *desk.BroadcastRow) {
 	if r.Number != "" {
 		k.byNumber[r.Number] = r
 	}
+}
+
+func (k known) drop(r *desk.BroadcastRow) {
+	delete(k.byContact, r.Contact)
+	delete(k.byNumber, r.Number)
 }
 
 // of returns the row of the same contact, or else of the same number; nil if there is none.

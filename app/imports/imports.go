@@ -175,13 +175,20 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 	var next desk.ImportRun
 	tried := i.Run.ImportCounts
 	var refused []error
-	if i.dry && !i.people() {
-		var err error
-		if refused, err = a.Try(ctx, i.p, rows, &tried); err != nil {
-			return err
-		}
+	var people []desk.RowInput
+	var found []broadcast.Found
+	var err error
+	switch {
+	case i.people():
+		people = peopleOf(rows)
+		found, err = a.People.Find(ctx, i.p.Workspace(), people)
+	case i.dry:
+		refused, err = a.Try(ctx, i.p, rows, &tried)
 	}
-	err := a.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error {
+	if err != nil {
+		return err
+	}
+	err = a.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error {
 		stored, err := tx.Import(i.Run.ID)
 		if err != nil {
 			return err
@@ -195,7 +202,7 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		next = i.Run
 		switch {
 		case i.people():
-			refused, err = i.storePeople(tx, rows, &next.ImportCounts)
+			refused, err = i.storePeople(tx, people, found, &next.ImportCounts)
 		case i.dry:
 			next.ImportCounts = tried
 		default:
@@ -260,18 +267,23 @@ const (
 	deleted = "the broadcast was deleted"
 )
 
-// storePeople adds a group to the broadcast of the upload. A check stores nothing.
-func (i *Import) storePeople(tx store.Tx, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
-	var tried *int64
-	if i.dry {
-		tried = &n.Created
-	}
+// peopleOf returns the rows of a group as a broadcast takes them.
+func peopleOf(rows []Row) []desk.RowInput {
 	people := make([]desk.RowInput, len(rows))
 	for at, r := range rows {
 		people[at] = r.Person
 		people[at].Err = r.Err
 	}
-	results, err := i.service.People.AddIn(tx, i.p, i.upload.Broadcast, people, tried)
+	return people
+}
+
+// storePeople adds a group to the broadcast of the upload. A check stores nothing.
+func (i *Import) storePeople(tx store.Tx, people []desk.RowInput, found []broadcast.Found, n *desk.ImportCounts) (errs []error, err error) {
+	var tried *int64
+	if i.dry {
+		tried = &n.Created
+	}
+	results, err := i.service.People.AddIn(tx, i.p, i.upload.Broadcast, people, found, tried)
 	switch {
 	case desk.IsType(err, desk.NotFound):
 		return nil, closed{deleted}
@@ -294,7 +306,7 @@ func (i *Import) storePeople(tx store.Tx, rows []Row, n *desk.ImportCounts) (err
 			n.Unchanged++
 		}
 	}
-	n.Rows += int64(len(rows))
+	n.Rows += int64(len(people))
 	return errs, nil
 }
 

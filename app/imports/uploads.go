@@ -65,7 +65,7 @@ func (a *Service) slot(tx store.Tx, p desk.Principal, broadcast desk.ID) (int, e
 		return 0, err
 	}
 	if !broadcast.IsZero() {
-		if _, err := a.People.AddIn(tx, p, broadcast, nil, nil); err != nil { // it takes no people
+		if _, err := a.People.AddIn(tx, p, broadcast, nil, nil, nil); err != nil { // it takes no people
 			return 0, err
 		}
 	}
