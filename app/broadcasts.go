@@ -44,12 +44,14 @@ func (m machine) PerSecond(c *desk.Channel) float64 {
 	return 0
 }
 
-func (m machine) PacePerson(ctx context.Context, ws desk.ID, c *desk.Channel, number string) (time.Duration, bool, error) {
-	return m.a.place(ctx, ws, bucketsOf(m.a.limits(c, ws, number), true))
-}
-
-func (m machine) PaceNumber(ctx context.Context, ws desk.ID, c *desk.Channel) (time.Duration, bool, error) {
-	return m.a.place(ctx, ws, bucketsOf(m.a.limits(c, ws, ""), false))
+func (m machine) Pace(ctx context.Context, ws desk.ID, c *desk.Channel, number string, of func(desk.Bucket) bool) (time.Duration, bool, error) {
+	var buckets []desk.Bucket
+	for _, b := range m.a.limits(c, ws, number).Buckets {
+		if of(b) {
+			buckets = append(buckets, b)
+		}
+	}
+	return m.a.place(ctx, ws, buckets)
 }
 
 func (m machine) Release(ctx context.Context, p desk.Principal, id desk.ID, sent bool) (*desk.Attempt, error) {
@@ -149,14 +151,4 @@ func (a *App) planRow(s *desk.Settings, r broadcast.Sending, key string) (*desk.
 	return at, &outgoing{Dispatch: provider.Dispatch{
 		Access: access, Attempt: at.ID, Number: v.Number, Template: r.Template, Components: r.Template.Components(v.Values, supplied),
 	}}, nil
-}
-
-// bucketsOf returns the buckets of one person, or the others.
-func bucketsOf(l provider.Limits, person bool) (list []desk.Bucket) {
-	for _, b := range l.Buckets {
-		if b.Person == person {
-			list = append(list, b)
-		}
-	}
-	return list
 }

@@ -48,10 +48,9 @@ type Machine interface {
 	// PerSecond is how many messages the channel's number may send in a second; 0: no limit.
 	PerSecond(c *desk.Channel) float64
 
-	// PacePerson and PaceNumber wait until the provider's limits allow a message. They return
-	// false, and how long to wait, if that would take too long.
-	PacePerson(ctx context.Context, ws desk.ID, c *desk.Channel, number string) (wait time.Duration, ok bool, err error)
-	PaceNumber(ctx context.Context, ws desk.ID, c *desk.Channel) (wait time.Duration, ok bool, err error)
+	// Pace waits until those of the provider's limits that of returns true for allow a message.
+	// It returns false, and how long to wait, if that would take too long.
+	Pace(ctx context.Context, ws desk.ID, c *desk.Channel, number string, of func(desk.Bucket) bool) (wait time.Duration, ok bool, err error)
 
 	// CheckFile refuses a file in the template's title that can't be sent.
 	CheckFile(ctx context.Context, s *desk.Settings, b *desk.Broadcast, t *desk.Template) error

@@ -580,20 +580,8 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 // send waits for places, claims a row and sends its message. It returns when it claimed the row, or
 // 0 if it did not.
 func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, t *desk.Template, l look) (at desk.Time, err error) {
-	wait, ok, err := a.Machine.PacePerson(ctx, d.ws, channel, l.Verdict.Number)
-	if err != nil {
+	if err := a.pace(ctx, d, channel, b, l); err != nil {
 		return 0, err
-	}
-	if !ok {
-		return 0, a.hold(ctx, d, b, l.Row, wait)
-	}
-	if wait, ok, err = a.Machine.PaceNumber(ctx, d.ws, channel); err != nil {
-		return 0, err
-	}
-	if !ok {
-		e := desk.Errorf(desk.ProviderUnavailable, "the number has no place")
-		e.RetryAfter = int(wait/time.Second) + 1
-		return 0, e
 	}
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -614,6 +602,30 @@ func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *
 		at = 0
 	}
 	return at, err
+}
+
+// pace waits until the provider's limits allow a message to a row's person. If one of them does not,
+// it finds out which.
+func (a *Service) pace(ctx context.Context, d *drive, channel *desk.Channel, b *desk.Broadcast, l look) error {
+	place := func(of func(desk.Bucket) bool) (time.Duration, bool, error) {
+		return a.Machine.Pace(ctx, d.ws, channel, l.Verdict.Number, of)
+	}
+	ofPerson := func(b desk.Bucket) bool { return b.Person }
+	if _, ok, err := place(func(desk.Bucket) bool { return true }); ok || err != nil {
+		return err
+	}
+	if wait, ok, err := place(ofPerson); err != nil {
+		return err
+	} else if !ok {
+		return a.hold(ctx, d, b, l.Row, wait)
+	}
+	wait, ok, err := place(func(b desk.Bucket) bool { return !ofPerson(b) })
+	if err == nil && !ok {
+		e := desk.Errorf(desk.ProviderUnavailable, "the number has no place")
+		e.RetryAfter = int(wait/time.Second) + 1
+		err = e
+	}
+	return err
 }
 
 // hold lets a row wait that the provider's limit for one person holds back.
