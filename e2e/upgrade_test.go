@@ -169,9 +169,9 @@ func (u *upgrade) written() {
 func (u *upgrade) number(kind, w, n int) string { return fmt.Sprintf("90532%d%02d%05d", kind, w, n) }
 
 // TestRollingUpgrade replaces two servers of the previous release, one after the other.
-// Meanwhile clients write, send and repeat calls, and people send messages. No
-// acknowledged write is lost. No contact or message exists twice. Passwords and sessions
-// work at servers of both releases.
+// Meanwhile clients write, send and repeat calls, people send messages, and the first new
+// server sends a broadcast. No acknowledged write is lost. No contact or message exists
+// twice. Passwords and sessions work at servers of both releases.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	const writers, senders, people = 6, 4, 2
@@ -253,6 +253,7 @@ func TestRollingUpgrade(t *testing.T) {
 	u.written()
 	u.serve(binary, 0) // the second server still has the previous release
 	u.program = binary
+	cast := u.casts((*u.nodes.Load())[0], (*u.nodes.Load())[1])
 	u.written()
 	team.mixed((*u.nodes.Load())[1], (*u.nodes.Load())[0])
 	u.written()
@@ -291,12 +292,12 @@ func TestRollingUpgrade(t *testing.T) {
 	for s := range answers {
 		sent += len(answers[s])
 	}
-	for done, at := -1, time.Now(); done < heard+sent; <-time.After(200 * time.Millisecond) { // on a busy machine, many callbacks may be left to process
+	for done, at := -1, time.Now(); done < heard+sent+len(cast); <-time.After(200 * time.Millisecond) { // on a busy machine, many callbacks may be left to process
 		counts := happened()
 		if n := counts["message.received"] + counts["message.read"]; n != done {
 			done, at = n, time.Now()
 		} else if time.Since(at) > patience {
-			t.Fatalf("%d of %d messages of people are there, and %d of %d were read", counts["message.received"], heard, counts["message.read"], sent)
+			t.Fatalf("%d of %d messages of people are there, and %d of %d were read", counts["message.received"], heard, counts["message.read"], sent+len(cast))
 		}
 	}
 	// Contacts.
@@ -338,8 +339,13 @@ func TestRollingUpgrade(t *testing.T) {
 			}
 		}
 	}
-	if n := len(u.sim.Sends()); n != sends {
-		t.Errorf("the provider took %d messages of %d keys", n, sends)
+	for _, number := range cast {
+		if got[number] != 1 {
+			t.Errorf("the broadcast sent %s %d messages", number, got[number])
+		}
+	}
+	if n := len(u.sim.Sends()); n != sends+len(cast) {
+		t.Errorf("the provider took %d messages of %d keys and %d rows", n, sends, len(cast))
 	}
 	for _, phase := range []string{"dispatching", "in_doubt"} {
 		if list := nodes[0].want(t, 200, u.key, "GET", "/attempts?phase="+phase, ""); !strings.Contains(list, `"data":[]`) {
@@ -349,10 +355,10 @@ func TestRollingUpgrade(t *testing.T) {
 	// All contacts, and the feed.
 	t.Logf("%v: %d sends are", time.Since(began), sends)
 	total := len(clients[0].contacts(t))
-	if total != want+sends+heard {
-		t.Errorf("%d contacts, want %d that were written, %d that were sent to and %d who wrote", total, want, sends, heard)
+	if total != want+sends+len(cast)+heard {
+		t.Errorf("%d contacts, want %d that were written, %d that were sent to, %d of the broadcast and %d who wrote", total, want, sends, len(cast), heard)
 	}
-	for kind, want := range map[string]int{"contact.created": total, "message.received": heard, "message.sent": sends} {
+	for kind, want := range map[string]int{"contact.created": total, "message.received": heard, "message.sent": sends + len(cast)} {
 		if got := happened()[kind]; got != want {
 			t.Errorf("the feed has %s %d times, want %d", kind, got, want)
 		}
@@ -361,6 +367,40 @@ func TestRollingUpgrade(t *testing.T) {
 		u.stop(s)
 	}
 	t.Logf("%d contacts, %d sends, %d who wrote; %d requests came again elsewhere", want, sends, heard, u.retried.Load())
+}
+
+// casts sends a broadcast from a new server, with a key that the release before can't make, beside
+// a server of that release, which gets the provider's reports and shows what was sent. It returns
+// the numbers.
+func (u *upgrade) casts(from, old *server) (numbers []string) {
+	u.t.Helper()
+	rows := make([]string, *upgradeWrites)
+	for n := range rows {
+		numbers = append(numbers, u.number(3, 0, n))
+		rows[n] = "+" + numbers[n]
+	}
+	key := u.command("key", "create", "--workspace", u.ws, "--name", "broadcasts", "--permissions", "all")["key"].(string)
+	for _, permissions := range []string{"broadcasts:read", "contacts:merge,contacts:read"} {
+		u.command("key", "create", "--workspace", u.ws, "--name", permissions, "--permissions", permissions)
+	}
+	from.want(u.t, 201, key, "POST", "/webhooks", `{"url":"https://hooks.example.com/","types":["broadcast.*","conflict.*"],"enabled":false}`)
+	u.sim.SetWebhook(old.url+u.callbacks, waVerify)
+	c := from.client(u.t, key, 1)
+	id := c.cast(u.t, greeting, "", rows...)
+	c.must(u.t, 200, "POST", "/broadcasts/"+id+"/start", `{}`)
+	if done := c.castUntil(u.t, id, "done", ""); done.count("sent")+done.count("delivered")+done.count("read") != len(rows) {
+		u.t.Errorf("of %d people, the broadcast has %v", len(rows), done.Counts)
+	}
+	c.castDelivered(u.t, id)
+	for _, path := range []string{"/events", "/attempts", "/webhooks", "/contacts", "/conversations", "/conversations?status=archived"} {
+		old.want(u.t, 200, u.key, "GET", path, "")
+	}
+	list := decode[struct{ Data []struct{ ID string } }](u.t, []byte(old.want(u.t, 200, u.key, "GET", "/conversations?status=archived&limit=1", "")))
+	if len(list.Data) != 1 || !strings.Contains(old.want(u.t, 200, u.key, "GET", "/conversations/"+list.Data[0].ID+"/messages", ""), `"read"`) {
+		u.t.Errorf("the server of the release before does not show what the broadcast sent")
+	}
+	u.sim.SetWebhook(from.url+u.callbacks, waVerify)
+	return numbers
 }
 
 // A staff is the members of the workspace, with their browsers.

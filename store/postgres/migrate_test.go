@@ -65,6 +65,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00043_broadcast_replies.sql": "4655df87aaa164c748e2346f69e5a18443c5ba011dd8c46505cfd1d58ca1c8ea",
 		"00044_segments.sql":          "b0a8d91d693f3d35bae17aee62375e48155bfbece4841f4333e313691bfd8f61",
 		"00045_broadcast_uploads.sql": "39c03e48888cc645aa1ee963f8f59fb2843cd80d7a8580abccd8778dd9cd1887",
+		"00046_later_permissions.sql": "a6244d9906b9c35d9e82d7005b2758d33642a79b1c021d767526e5b8f8474da1",
 	})
 }
 

@@ -140,15 +140,13 @@ func (s *Store) loadSettings(p *pipe, ws desk.ID) (*desk.Settings, error) {
 	var keys []desk.APIKey
 	p.each(func(row pgx.Row) error {
 		var k desk.APIKey
-		var permissions string
-		err := row.Scan(into(&k.ID), &k.PublicID, &k.Name, &permissions, (*hash)(&k.SecretHash),
+		var permissions, later string
+		err := row.Scan(into(&k.ID), &k.PublicID, &k.Name, &permissions, &later, (*hash)(&k.SecretHash),
 			(*int64)(&k.CreatedAt), (*int64)(&k.ExpiresAt), (*int64)(&k.RevokedAt))
-		if err == nil {
-			k.Permissions, err = desk.ParsePermissions(permissions)
-		}
+		k.Permissions = stored.Permissions(permissions, later)
 		keys = append(keys, k)
 		return err
-	}, `SELECT id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at FROM api_keys WHERE workspace_id = $1`, uuid(ws))
+	}, `SELECT id, public_id, name, permissions, later, secret_hash, created_at, expires_at, revoked_at FROM api_keys WHERE workspace_id = $1`, uuid(ws))
 	var channels []desk.Channel
 	p.each(func(row pgx.Row) error {
 		v, err := readChannel(row)
@@ -221,11 +219,12 @@ func flushChange(p *pipe, ws desk.ID, settings *desk.Settings, change desk.Chang
 		}
 	}
 	if k := change.Key; k != nil {
-		p.put(`INSERT INTO api_keys (workspace_id, id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (workspace_id, id) DO UPDATE SET public_id = excluded.public_id,
-			name = excluded.name, permissions = excluded.permissions, secret_hash = excluded.secret_hash,
+		permissions, later := stored.PermissionsOf(k)
+		p.put(`INSERT INTO api_keys (workspace_id, id, public_id, name, permissions, later, secret_hash, created_at, expires_at, revoked_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (workspace_id, id) DO UPDATE SET public_id = excluded.public_id,
+			name = excluded.name, permissions = excluded.permissions, later = excluded.later, secret_hash = excluded.secret_hash,
 			created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`,
-			uuid(ws), uuid(k.ID), k.PublicID, k.Name, desk.JoinPermissions(k.Permissions), k.SecretHash[:],
+			uuid(ws), uuid(k.ID), k.PublicID, k.Name, permissions, later, k.SecretHash[:],
 			int64(k.CreatedAt), int64(k.ExpiresAt), int64(k.RevokedAt))
 		enter(p, stored.Key, k.PublicID, ws)
 		enter(p, stored.KeyID, k.ID.String(), ws)

@@ -28,7 +28,7 @@ func Tables() []Table {
 		table("sessions", "workspace_id hash", "member_id begun_at expires_at data"),
 		table("login_links", "workspace_id hash", "member_id expires_at"),
 		table("member_access", "workspace_id member_id", "password seen_at"),
-		table("api_keys", "workspace_id id", "public_id name permissions secret_hash created_at expires_at revoked_at"),
+		table("api_keys", "workspace_id id", "public_id name permissions later secret_hash created_at expires_at revoked_at"),
 		table("attributes", "workspace_id key", "label description type options position archived"),
 		table("channels", "workspace_id id", "kind external_id enabled created_at library bindings account status name"),
 		table("channel_signs", "workspace_id channel_id", "synced_at asked_at called_at"),

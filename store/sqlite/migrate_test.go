@@ -59,6 +59,7 @@ func TestMigrationsAreFrozen(t *testing.T) {
 		"00041_broadcast_replies.sql": "661dcea2501abe4cca71ac5af2530e7e4e710b58ef904015e61199cc733018cf",
 		"00042_segments.sql":          "f66aa2f73aae082ec08118e79e2ae7ef38e8d669df11d66438b4db01fe1875ae",
 		"00043_broadcast_uploads.sql": "52c01ee456e1d133081fe1eca91b7fcdb127c7dbb75a8bba2c57d222dac82a9d",
+		"00044_later_permissions.sql": "83d88357d20a30a5e87146ceaa00053a02d627a7d93f02a207a50e2ddb617b48",
 	})
 }
 

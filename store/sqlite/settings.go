@@ -152,11 +152,11 @@ func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 		return nil, failed("members", err)
 	}
 	var keys []desk.APIKey
-	row = c.stmt(`SELECT id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at FROM api_keys
+	row = c.stmt(`SELECT id, public_id, name, permissions, later, secret_hash, created_at, expires_at, revoked_at FROM api_keys
 		WHERE workspace_id = ?`).id(ws)
 	for row.next() {
 		k := desk.APIKey{ID: row.readID(), PublicID: row.readText(), Name: row.readText()}
-		k.Permissions, row.fail = desk.ParsePermissions(row.readText())
+		k.Permissions = stored.Permissions(row.readText(), row.readText())
 		row.readBytes(k.SecretHash[:])
 		k.CreatedAt, k.ExpiresAt, k.RevokedAt = row.readTime(), row.readTime(), row.readTime()
 		keys = append(keys, k)
@@ -234,8 +234,9 @@ func flushChange(c conn, ws desk.ID, settings *desk.Settings, change desk.Change
 		}
 	}
 	if k := change.Key; k != nil {
-		err := c.stmt(`REPLACE INTO api_keys (workspace_id, id, public_id, name, permissions, secret_hash, created_at, expires_at, revoked_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`).id(ws).id(k.ID).text(k.PublicID).text(k.Name).text(desk.JoinPermissions(k.Permissions)).
+		permissions, later := stored.PermissionsOf(k)
+		err := c.stmt(`REPLACE INTO api_keys (workspace_id, id, public_id, name, permissions, later, secret_hash, created_at, expires_at, revoked_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).id(ws).id(k.ID).text(k.PublicID).text(k.Name).text(permissions).text(later).
 			bytes(k.SecretHash[:]).time(k.CreatedAt).time(k.ExpiresAt).time(k.RevokedAt).run()
 		if err == nil {
 			err = enter(c, stored.Key, k.PublicID, ws)

@@ -3,6 +3,7 @@
 //
 //	stored.go    settings in memory, and the kinds of rows in the directory
 //	feed.go      pages of the feed of events, and where a new webhook begins
+//	keys.go      permissions of keys, as the second release can read them
 //	attempts.go  pages of attempts
 //	broadcasts.go counts of broadcasts, pages of rows
 //	content.go   the content of messages as JSON
