@@ -113,7 +113,7 @@ import (
 
 // patience is the longest time that a test waits for something. Normally this takes a
 // moment, but the machine may be busy.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // binary is the program under test.
 var binary string
