@@ -113,12 +113,8 @@ func (s *Store) MovePassword(ctx context.Context, ws, member desk.ID, from, to s
 }
 
 // Password returns the hash of a member's password, or "".
-func (s *Store) Password(ctx context.Context, ws, member desk.ID) (hash string, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		hash, err = one(p, "password", scanned[string], `SELECT password FROM member_access WHERE workspace_id = $1 AND member_id = $2`, uuid(ws), uuid(member))
-		return err
-	})
-	return hash, err
+func (s *Store) Password(ctx context.Context, ws, member desk.ID) (string, error) {
+	return readOne(ctx, s, "password", scanned[string], `SELECT password FROM member_access WHERE workspace_id = $1 AND member_id = $2`, uuid(ws), uuid(member))
 }
 
 // LastSeen returns when members of a workspace were last seen.

@@ -64,21 +64,13 @@ const (
 )
 
 // AttemptOfKey returns the attempt that holds an Idempotency-Key, or nil.
-func (s *Store) AttemptOfKey(ctx context.Context, ws desk.ID, key string) (found *desk.Attempt, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		found, err = one(p, "attempt of key", readAttempt, attemptOfKeyQuery, uuid(ws), key)
-		return err
-	})
-	return found, err
+func (s *Store) AttemptOfKey(ctx context.Context, ws desk.ID, key string) (*desk.Attempt, error) {
+	return readOne(ctx, s, "attempt of key", readAttempt, attemptOfKeyQuery, uuid(ws), key)
 }
 
 // Attempt returns an attempt, or nil.
-func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (found *desk.Attempt, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		found, err = one(p, "attempt", readAttempt, attemptQuery, uuid(ws), uuid(id))
-		return err
-	})
-	return found, err
+func (s *Store) Attempt(ctx context.Context, ws, id desk.ID) (*desk.Attempt, error) {
+	return readOne(ctx, s, "attempt", readAttempt, attemptQuery, uuid(ws), uuid(id))
 }
 
 // Attempts returns a page of attempts (see store.Attempts). Settled attempts have no
@@ -152,29 +144,21 @@ func inPhase(p *pipe, ws desk.ID, phase desk.Phase, before desk.ID, limit int) (
 }
 
 // OldestInDoubt returns up to limit attempts in doubt after the given one, oldest first.
-func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) (list []store.AttemptRef, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "oldest attempts in doubt", func(row pgx.Row) (a store.AttemptRef, err error) {
-			err = row.Scan(into(&a.ID), (*int64)(&a.CreatedAt))
-			return a, err
-		}, oldestInDoubtQuery, uuid(ws), uuid(after), limit)
-		return err
-	})
-	return list, err
+func (s *Store) OldestInDoubt(ctx context.Context, ws, after desk.ID, limit int) ([]store.AttemptRef, error) {
+	return readAll(ctx, s, "oldest attempts in doubt", func(row pgx.Row) (a store.AttemptRef, err error) {
+		err = row.Scan(into(&a.ID), (*int64)(&a.CreatedAt))
+		return a, err
+	}, oldestInDoubtQuery, uuid(ws), uuid(after), limit)
 }
 
 // Lapsed returns up to limit attempts of all workspaces that are still dispatching
 // although their lease ended more than margin milliseconds ago. It also returns those
 // whose lease ends later than any lease can.
-func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) (found []store.LapsedAttempt, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		found, err = all(p, "lapsed attempts", func(row pgx.Row) (a store.LapsedAttempt, err error) {
-			err = row.Scan(into(&a.Workspace), into(&a.ID))
-			return a, err
-		}, lapsedQuery, int64(margin), int64(length+margin), limit)
-		return err
-	})
-	return found, err
+func (s *Store) Lapsed(ctx context.Context, length, margin desk.Time, limit int) ([]store.LapsedAttempt, error) {
+	return readAll(ctx, s, "lapsed attempts", func(row pgx.Row) (a store.LapsedAttempt, err error) {
+		err = row.Scan(into(&a.Workspace), into(&a.ID))
+		return a, err
+	}, lapsedQuery, int64(margin), int64(length+margin), limit)
 }
 
 const forgetAttemptsQuery = `WITH forgotten AS (

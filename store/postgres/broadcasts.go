@@ -186,12 +186,8 @@ func (s *Store) DueBroadcasts(ctx context.Context, ws desk.ID, limit int) (list 
 }
 
 // EndedBroadcasts returns broadcasts that ended before a moment and have rows.
-func (s *Store) EndedBroadcasts(ctx context.Context, ws desk.ID, before desk.Time, limit int) (list []desk.ID, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "ended broadcasts", readID, endedBroadcastsQuery, uuid(ws), int64(before), limit)
-		return err
-	})
-	return list, err
+func (s *Store) EndedBroadcasts(ctx context.Context, ws desk.ID, before desk.Time, limit int) ([]desk.ID, error) {
+	return readAll(ctx, s, "ended broadcasts", readID, endedBroadcastsQuery, uuid(ws), int64(before), limit)
 }
 
 // BroadcastRows returns a page of rows.
@@ -210,12 +206,8 @@ func (s *Store) BroadcastRows(ctx context.Context, ws, broadcast desk.ID, f desk
 	return list, next, err
 }
 
-func (s *Store) rows(ctx context.Context, doing, query string, args ...any) (list []*desk.BroadcastRow, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, doing, readRow, query, args...)
-		return err
-	})
-	return list, err
+func (s *Store) rows(ctx context.Context, doing, query string, args ...any) ([]*desk.BroadcastRow, error) {
+	return readAll(ctx, s, doing, readRow, query, args...)
 }
 
 // PendingRows returns pending rows, in order.
@@ -228,12 +220,8 @@ func (s *Store) PendingRows(ctx context.Context, ws, broadcast desk.ID, again bo
 }
 
 // NextRow is when the first pending row that waits is due.
-func (s *Store) NextRow(ctx context.Context, ws, broadcast desk.ID) (at desk.Time, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		at, err = one(p, "next row", readTime, nextRowQuery, uuid(ws), uuid(broadcast))
-		return err
-	})
-	return at, err
+func (s *Store) NextRow(ctx context.Context, ws, broadcast desk.ID) (desk.Time, error) {
+	return readOne(ctx, s, "next row", readTime, nextRowQuery, uuid(ws), uuid(broadcast))
 }
 
 // ClaimedRows returns rows that are being sent, or are in doubt.
@@ -268,12 +256,9 @@ func (s *Store) NewestClaims(ctx context.Context, ws, broadcast desk.ID, since d
 }
 
 // ClaimTimes returns when the newest attempts were made, oldest first.
-func (s *Store) ClaimTimes(ctx context.Context, ws, broadcast desk.ID, since desk.Time, limit int) (list []desk.Time, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "times of claims", readTime, claimTimes, uuid(ws), uuid(broadcast), int64(since), limit)
-		slices.Reverse(list)
-		return err
-	})
+func (s *Store) ClaimTimes(ctx context.Context, ws, broadcast desk.ID, since desk.Time, limit int) ([]desk.Time, error) {
+	list, err := readAll(ctx, s, "times of claims", readTime, claimTimes, uuid(ws), uuid(broadcast), int64(since), limit)
+	slices.Reverse(list)
 	return list, err
 }
 

@@ -56,12 +56,8 @@ func (t *tx) PutCallbackPeople(n desk.InboundItem, people []string) error {
 }
 
 // NewestCallback returns when the newest callback of a channel came, 0 for none.
-func (s *Store) NewestCallback(ctx context.Context, ws, channel desk.ID) (at desk.Time, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		at, err = one(p, "newest callback", readTime, newestCallbackQuery, uuid(ws), uuid(channel))
-		return err
-	})
-	return at, err
+func (s *Store) NewestCallback(ctx context.Context, ws, channel desk.ID) (desk.Time, error) {
+	return readOne(ctx, s, "newest callback", readTime, newestCallbackQuery, uuid(ws), uuid(channel))
 }
 
 const (

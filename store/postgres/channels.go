@@ -47,15 +47,11 @@ func putChannel(p *pipe, ws desk.ID, v *desk.Channel) {
 const channelsOfKindQuery = `SELECT workspace_id, id FROM channels WHERE kind = $1 ORDER BY workspace_id, id`
 
 // ChannelsOfKind lists the channels of a kind in all workspaces.
-func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) (list []store.ChannelRef, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "channels of a kind", func(row pgx.Row) (ref store.ChannelRef, err error) {
-			err = row.Scan(into(&ref.Workspace), into(&ref.ID))
-			return ref, err
-		}, channelsOfKindQuery, string(kind))
-		return err
-	})
-	return list, err
+func (s *Store) ChannelsOfKind(ctx context.Context, kind desk.ChannelKind) ([]store.ChannelRef, error) {
+	return readAll(ctx, s, "channels of a kind", func(row pgx.Row) (ref store.ChannelRef, err error) {
+		err = row.Scan(into(&ref.Workspace), into(&ref.ID))
+		return ref, err
+	}, channelsOfKindQuery, string(kind))
 }
 
 const channelSignsQuery = `SELECT coalesce(max(synced_at), 0), coalesce(max(asked_at), 0), ` + databaseNow + `
@@ -123,15 +119,11 @@ const sandboxTemplatesQuery = `SELECT name, language, source FROM sandbox_templa
 
 // SandboxTemplates returns the library of a sandbox channel, as it is at the simulated
 // provider.
-func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list []desk.TemplateSource, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "sandbox templates", func(row pgx.Row) (t desk.TemplateSource, err error) {
-			err = row.Scan(&t.Name, &t.Language, &t.Source)
-			return t, err
-		}, sandboxTemplatesQuery, uuid(ws), uuid(channel))
-		return err
-	})
-	return list, err
+func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) ([]desk.TemplateSource, error) {
+	return readAll(ctx, s, "sandbox templates", func(row pgx.Row) (t desk.TemplateSource, err error) {
+		err = row.Scan(&t.Name, &t.Language, &t.Source)
+		return t, err
+	}, sandboxTemplatesQuery, uuid(ws), uuid(channel))
 }
 
 // PutSandboxTemplate puts a template into the library of a sandbox channel. It replaces
@@ -144,12 +136,8 @@ func (s *Store) PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t d
 }
 
 // Resealed tells whether the secrets of the first release have been sealed again.
-func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		done, err = one(p, "resealed", scanned[bool], `SELECT resealed FROM installation`)
-		return err
-	})
-	return done, err
+func (s *Store) Resealed(ctx context.Context) (bool, error) {
+	return readOne(ctx, s, "resealed", scanned[bool], `SELECT resealed FROM installation`)
 }
 
 // SetResealed stores that the secrets have been sealed again.

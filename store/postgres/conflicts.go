@@ -39,12 +39,8 @@ func readConflict(row pgx.Row) (*desk.Conflict, error) {
 }
 
 // ConflictsByID returns the conflicts that exist, in no order.
-func (s *Store) ConflictsByID(ctx context.Context, ws desk.ID, ids []desk.ID) (list []*desk.Conflict, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "conflicts", readConflict, conflictsByIDQuery, uuid(ws), uuids(ids))
-		return err
-	})
-	return list, err
+func (s *Store) ConflictsByID(ctx context.Context, ws desk.ID, ids []desk.ID) ([]*desk.Conflict, error) {
+	return readAll(ctx, s, "conflicts", readConflict, conflictsByIDQuery, uuid(ws), uuids(ids))
 }
 
 // Conflicts returns a page of conflicts (see store.Conflicts).
@@ -70,12 +66,8 @@ func (s *Store) Conflicts(ctx context.Context, ws desk.ID, status desk.ConflictS
 }
 
 // ConflictsOf returns conflicts of a contact, in the order of ids.
-func (s *Store) ConflictsOf(ctx context.Context, ws, contact, after desk.ID, limit int) (list []*desk.Conflict, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "conflicts of a contact", readConflict, conflictsOfQuery, uuid(ws), uuid(contact), uuid(after), limit)
-		return err
-	})
-	return list, err
+func (s *Store) ConflictsOf(ctx context.Context, ws, contact, after desk.ID, limit int) ([]*desk.Conflict, error) {
+	return readAll(ctx, s, "conflicts of a contact", readConflict, conflictsOfQuery, uuid(ws), uuid(contact), uuid(after), limit)
 }
 
 // ContactNames returns the names of the contacts that exist.

@@ -47,12 +47,8 @@ const (
 )
 
 // Conversation returns a conversation, or nil.
-func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (found *desk.Conversation, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		found, err = one(p, "conversation", readConversation, conversationQuery, uuid(ws), uuid(id))
-		return err
-	})
-	return found, err
+func (s *Store) Conversation(ctx context.Context, ws, id desk.ID) (*desk.Conversation, error) {
+	return readOne(ctx, s, "conversation", readConversation, conversationQuery, uuid(ws), uuid(id))
 }
 
 // fewConversations is the greatest number of a contact's conversations that are sorted

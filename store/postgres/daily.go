@@ -23,26 +23,18 @@ const (
 )
 
 // DailyPlace returns the position up to which a workspace's events are counted.
-func (s *Store) DailyPlace(ctx context.Context, ws desk.ID) (place desk.EventPlace, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		place, err = one(p, "place of daily counts", func(row pgx.Row) (place desk.EventPlace, err error) {
-			return place, row.Scan(&place.Seq, &place.Tag)
-		}, dailyPlaceQuery, uuid(ws))
-		return err
-	})
-	return place, err
+func (s *Store) DailyPlace(ctx context.Context, ws desk.ID) (desk.EventPlace, error) {
+	return readOne(ctx, s, "place of daily counts", func(row pgx.Row) (place desk.EventPlace, err error) {
+		return place, row.Scan(&place.Seq, &place.Tag)
+	}, dailyPlaceQuery, uuid(ws))
 }
 
 // Daily returns the counts of a day and of all later days.
-func (s *Store) Daily(ctx context.Context, ws desk.ID, from int64) (counts []desk.DailyCount, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		counts, err = all(p, "daily counts", func(row pgx.Row) (c desk.DailyCount, err error) {
-			err = row.Scan(&c.Day, (*string)(&c.Kind), &c.Key, &c.Label, &c.N)
-			return c, err
-		}, dailyQuery, uuid(ws), from)
-		return err
-	})
-	return counts, err
+func (s *Store) Daily(ctx context.Context, ws desk.ID, from int64) ([]desk.DailyCount, error) {
+	return readAll(ctx, s, "daily counts", func(row pgx.Row) (c desk.DailyCount, err error) {
+		err = row.Scan(&c.Day, (*string)(&c.Kind), &c.Key, &c.Label, &c.N)
+		return c, err
+	}, dailyQuery, uuid(ws), from)
 }
 
 func (t *tx) CountDays(from, to desk.EventPlace, counts []desk.DailyCount) error {

@@ -20,21 +20,17 @@ import (
 )
 
 // EnabledWebhooks lists the enabled webhooks of all workspaces.
-func (s *Store) EnabledWebhooks(ctx context.Context) (list []store.EnabledWebhook, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "enabled webhooks", func(row pgx.Row) (w store.EnabledWebhook, err error) {
-			err = row.Scan(into(&w.Workspace), into(&w.ID), &w.Busy)
-			return w, err
-		}, `SELECT h.workspace_id, h.id, l.task IS NOT NULL OR coalesce(s.seq < e.seq, true)
-			OR EXISTS (SELECT 1 FROM deliveries d WHERE d.workspace_id = h.workspace_id AND d.webhook_id = h.id AND d.status = 'pending') FROM webhooks h
-			JOIN workspaces w ON w.id = h.workspace_id AND NOT w.deleted
-			LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id
-			LEFT JOIN event_counters e ON e.workspace_id = h.workspace_id
-			LEFT JOIN leases l ON l.workspace_id = h.workspace_id AND l.task = $1 || h.id::text
-			WHERE h.enabled`, store.WebhookTasks)
-		return err
-	})
-	return list, err
+func (s *Store) EnabledWebhooks(ctx context.Context) ([]store.EnabledWebhook, error) {
+	return readAll(ctx, s, "enabled webhooks", func(row pgx.Row) (w store.EnabledWebhook, err error) {
+		err = row.Scan(into(&w.Workspace), into(&w.ID), &w.Busy)
+		return w, err
+	}, `SELECT h.workspace_id, h.id, l.task IS NOT NULL OR coalesce(s.seq < e.seq, true)
+		OR EXISTS (SELECT 1 FROM deliveries d WHERE d.workspace_id = h.workspace_id AND d.webhook_id = h.id AND d.status = 'pending') FROM webhooks h
+		JOIN workspaces w ON w.id = h.workspace_id AND NOT w.deleted
+		LEFT JOIN webhook_states s ON s.workspace_id = h.workspace_id AND s.webhook_id = h.id
+		LEFT JOIN event_counters e ON e.workspace_id = h.workspace_id
+		LEFT JOIN leases l ON l.workspace_id = h.workspace_id AND l.task = $1 || h.id::text
+		WHERE h.enabled`, store.WebhookTasks)
 }
 
 const holdLeasesQuery = `INSERT INTO leases (workspace_id, task, until, holder)
@@ -264,13 +260,9 @@ func (s *Store) Delivery(ctx context.Context, ws, webhook, id desk.ID) (d *desk.
 
 // PendingDeliveries returns all pending deliveries of a webhook, without the
 // responses of their tries.
-func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) (list []*desk.WebhookDelivery, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "pending deliveries", readDelivery, `SELECT `+deliveryColumns+`
-			FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 AND status = 'pending' ORDER BY id`, uuid(ws), uuid(webhook))
-		return err
-	})
-	return list, err
+func (s *Store) PendingDeliveries(ctx context.Context, ws, webhook desk.ID) ([]*desk.WebhookDelivery, error) {
+	return readAll(ctx, s, "pending deliveries", readDelivery, `SELECT `+deliveryColumns+`
+		FROM deliveries WHERE workspace_id = $1 AND webhook_id = $2 AND status = 'pending' ORDER BY id`, uuid(ws), uuid(webhook))
 }
 
 // dropDeliveries deletes the deliveries in gone, with their responses. It names the

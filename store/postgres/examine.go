@@ -167,13 +167,9 @@ func (s *Store) StrayClaims(ctx context.Context, ws desk.ID) (n int64, err error
 }
 
 // Contents returns a page of the stored contents.
-func (s *Store) Contents(ctx context.Context, ws desk.ID, after []byte, limit int) (list []store.Content, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "contents", func(row pgx.Row) (v store.Content, err error) {
-			err = row.Scan(&v.SHA256, &v.Size, &v.Lost)
-			return v, err
-		}, contentsQuery, uuid(ws), after, limit)
-		return err
-	})
-	return list, err
+func (s *Store) Contents(ctx context.Context, ws desk.ID, after []byte, limit int) ([]store.Content, error) {
+	return readAll(ctx, s, "contents", func(row pgx.Row) (v store.Content, err error) {
+		err = row.Scan(&v.SHA256, &v.Size, &v.Lost)
+		return v, err
+	}, contentsQuery, uuid(ws), after, limit)
 }

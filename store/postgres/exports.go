@@ -44,12 +44,8 @@ func (s *Store) ContactsAfter(ctx context.Context, ws, after desk.ID, limit int)
 }
 
 // LastContact returns the greatest id of a contact.
-func (s *Store) LastContact(ctx context.Context, ws desk.ID) (id desk.ID, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		id, err = one(p, "last contact", readID, lastContactQuery, uuid(ws))
-		return err
-	})
-	return id, err
+func (s *Store) LastContact(ctx context.Context, ws desk.ID) (desk.ID, error) {
+	return readOne(ctx, s, "last contact", readID, lastContactQuery, uuid(ws))
 }
 
 // ConversationsAfter returns conversations in the order of ids.
@@ -110,12 +106,8 @@ func (s *Store) NotesAfter(ctx context.Context, ws, after desk.ID, limit int) (l
 }
 
 // CountOptOuts returns for how many handles an opt-out is stored.
-func (s *Store) CountOptOuts(ctx context.Context, ws desk.ID) (n int, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		n, err = one(p, "count opt-outs", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) }, countOptOutsQuery, uuid(ws))
-		return err
-	})
-	return n, err
+func (s *Store) CountOptOuts(ctx context.Context, ws desk.ID) (int, error) {
+	return readOne(ctx, s, "count opt-outs", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) }, countOptOutsQuery, uuid(ws))
 }
 
 // AttemptsOf returns a page of the unsettled attempts to a contact.
@@ -149,14 +141,10 @@ func (s *Store) RowsOf(ctx context.Context, ws, contact desk.ID, numbers []strin
 }
 
 // ResponsesOf returns responses of endpoints to events of a contact.
-func (s *Store) ResponsesOf(ctx context.Context, ws, contact desk.ID, after desk.EventResponse, limit int) (list []desk.EventResponse, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "responses", func(row pgx.Row) (r desk.EventResponse, err error) {
-			return r, row.Scan(into(&r.Delivery), (*int64)(&r.At), &r.Response)
-		}, responsesOfQuery, uuid(ws), uuid(contact), uuid(after.Delivery), int64(after.At), limit)
-		return err
-	})
-	return list, err
+func (s *Store) ResponsesOf(ctx context.Context, ws, contact desk.ID, after desk.EventResponse, limit int) ([]desk.EventResponse, error) {
+	return readAll(ctx, s, "responses", func(row pgx.Row) (r desk.EventResponse, err error) {
+		return r, row.Scan(into(&r.Delivery), (*int64)(&r.At), &r.Response)
+	}, responsesOfQuery, uuid(ws), uuid(contact), uuid(after.Delivery), int64(after.At), limit)
 }
 
 // CallbacksOf returns the callbacks that name one of the people.

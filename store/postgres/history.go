@@ -99,15 +99,11 @@ func putHistory(t *tx, events []desk.FeedEvent, kept map[desk.ID]bool) {
 }
 
 // History returns events of the history of contacts, newest first.
-func (s *Store) History(ctx context.Context, ws desk.ID, contacts []desk.ID, before int64, limit int) (list []desk.FeedEvent, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "history", func(row pgx.Row) (e desk.FeedEvent, err error) {
-			var changed string
-			err = row.Scan(into(&e.Subject), &e.Place.Seq, &e.Place.Tag, (*int64)(&e.At), (*string)(&e.Type), (*string)(&e.Actor.Kind), into(&e.Actor.ID), &changed)
-			e.Changed = stored.Words(changed)
-			return e, err
-		}, historyQuery, uuid(ws), uuids(contacts), stored.Before(before), limit)
-		return err
-	})
-	return list, err
+func (s *Store) History(ctx context.Context, ws desk.ID, contacts []desk.ID, before int64, limit int) ([]desk.FeedEvent, error) {
+	return readAll(ctx, s, "history", func(row pgx.Row) (e desk.FeedEvent, err error) {
+		var changed string
+		err = row.Scan(into(&e.Subject), &e.Place.Seq, &e.Place.Tag, (*int64)(&e.At), (*string)(&e.Type), (*string)(&e.Actor.Kind), into(&e.Actor.ID), &changed)
+		e.Changed = stored.Words(changed)
+		return e, err
+	}, historyQuery, uuid(ws), uuids(contacts), stored.Before(before), limit)
 }

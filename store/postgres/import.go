@@ -96,12 +96,8 @@ func (i *Import) Copied(ctx context.Context, sum []byte) (stored []byte, err err
 }
 
 // importing tells whether an import is unfinished.
-func (s *Store) importing(ctx context.Context) (begun bool, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		begun, err = one(p, "import", scanned[bool], `SELECT to_regclass('migration_progress') IS NOT NULL`)
-		return err
-	})
-	return begun, err
+func (s *Store) importing(ctx context.Context) (bool, error) {
+	return readOne(ctx, s, "import", scanned[bool], `SELECT to_regclass('migration_progress') IS NOT NULL`)
 }
 
 // takeImportLock waits for a short time: the server may not have noticed yet that an

@@ -29,12 +29,8 @@ func readImport(row pgx.Row) (*desk.ImportRun, error) {
 }
 
 // ImportOf returns the newest import of a workspace with a key, or nil.
-func (s *Store) ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (run *desk.ImportRun, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		run, err = one(p, "import", readImport, importOfQuery, uuid(ws), key[:])
-		return err
-	})
-	return run, err
+func (s *Store) ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (*desk.ImportRun, error) {
+	return readOne(ctx, s, "import", readImport, importOfQuery, uuid(ws), key[:])
 }
 
 // ForgetImports deletes old imports of a workspace, unless they are of uploads.

@@ -34,12 +34,8 @@ const (
 )
 
 // Media returns the record of a file, or nil.
-func (s *Store) Media(ctx context.Context, ws, id desk.ID) (m *desk.Media, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		m, err = one(p, "media", readMedia, mediaQuery, uuid(ws), uuid(id))
-		return err
-	})
-	return m, err
+func (s *Store) Media(ctx context.Context, ws, id desk.ID) (*desk.Media, error) {
+	return readOne(ctx, s, "media", readMedia, mediaQuery, uuid(ws), uuid(id))
 }
 
 // MediaList returns up to limit records of files, newest first.

@@ -77,12 +77,8 @@ func readMerge(row pgx.Row) (*desk.Merge, error) {
 }
 
 // MergesByID returns the merges that exist, in no order.
-func (s *Store) MergesByID(ctx context.Context, ws desk.ID, ids []desk.ID) (list []*desk.Merge, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "merges", readMerge, mergesByIDQuery, uuid(ws), uuids(ids))
-		return err
-	})
-	return list, err
+func (s *Store) MergesByID(ctx context.Context, ws desk.ID, ids []desk.ID) ([]*desk.Merge, error) {
+	return readAll(ctx, s, "merges", readMerge, mergesByIDQuery, uuid(ws), uuids(ids))
 }
 
 // Merges returns a page of merges (see store.Merges).
@@ -132,12 +128,8 @@ func merged(p *pipe, ws desk.ID, ids []desk.ID) (map[desk.ID]desk.Merged, error)
 }
 
 // MergedInto returns the ids of all contacts that are part of a contact.
-func (s *Store) MergedInto(ctx context.Context, ws, contact desk.ID) (ids []desk.ID, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		ids, err = all(p, "merged contacts", readID, mergedIntoQuery, uuid(ws), uuid(contact))
-		return err
-	})
-	return ids, err
+func (s *Store) MergedInto(ctx context.Context, ws, contact desk.ID) ([]desk.ID, error) {
+	return readAll(ctx, s, "merged contacts", readID, mergedIntoQuery, uuid(ws), uuid(contact))
 }
 
 // CountParts counts a contact's conversations and files.
@@ -150,13 +142,9 @@ func (s *Store) CountParts(ctx context.Context, ws, contact desk.ID, most int) (
 }
 
 // CountConversationsOf counts those of the conversations that are a contact's.
-func (s *Store) CountConversationsOf(ctx context.Context, ws, contact desk.ID, conversations []desk.ID) (n int, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		n, err = one(p, "count conversations", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
-			`SELECT count(*)`+ofEach3+`(SELECT 1 FROM conversations WHERE workspace_id = $1 AND id = u.i AND contact_id = $2 OFFSET 0) c`, uuid(ws), uuid(contact), uuids(conversations))
-		return err
-	})
-	return n, err
+func (s *Store) CountConversationsOf(ctx context.Context, ws, contact desk.ID, conversations []desk.ID) (int, error) {
+	return readOne(ctx, s, "count conversations", func(row pgx.Row) (n int, err error) { return n, row.Scan(&n) },
+		`SELECT count(*)`+ofEach3+`(SELECT 1 FROM conversations WHERE workspace_id = $1 AND id = u.i AND contact_id = $2 OFFSET 0) c`, uuid(ws), uuid(contact), uuids(conversations))
 }
 
 // ForgetMerges takes the values of contacts from old merges.
@@ -171,9 +159,8 @@ func (s *Store) ForgetMerges(ctx context.Context, ws desk.ID, before desk.Time, 
 	return n, nil
 }
 
-// eraseMerges deletes the merges of deleted contacts, notes the contacts that were part of them
-// as deleted, with the history and the responses of
-// endpoints of the contacts that were part of them.
+// eraseMerges deletes the merges of deleted contacts, notes the contacts that were part of them as
+// deleted, and deletes the history and the responses of endpoints of these.
 func eraseMerges(p *pipe, ws desk.ID, contacts any) {
 	p.put(`SELECT 1 FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]) ORDER BY id FOR UPDATE`, uuid(ws), contacts) // who adds to the history waits
 	eraseConflicts(p, ws, contacts)

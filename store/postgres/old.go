@@ -27,31 +27,19 @@ const (
 )
 
 // OldMessages returns messages that are older than a time, oldest first.
-func (s *Store) OldMessages(ctx context.Context, ws desk.ID, before desk.Time, limit int) (list []*desk.Message, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "old messages", func(row pgx.Row) (*desk.Message, error) { return readMessage(row) }, oldMessagesQuery, uuid(ws), int64(before), limit)
-		return err
-	})
-	return list, err
+func (s *Store) OldMessages(ctx context.Context, ws desk.ID, before desk.Time, limit int) ([]*desk.Message, error) {
+	return readAll(ctx, s, "old messages", func(row pgx.Row) (*desk.Message, error) { return readMessage(row) }, oldMessagesQuery, uuid(ws), int64(before), limit)
 }
 
 // OldNotes returns notes that are older than a time, oldest first.
-func (s *Store) OldNotes(ctx context.Context, ws desk.ID, before desk.Time, limit int) (list []*desk.Note, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "old notes", readOneNote, oldNotesQuery, uuid(ws), int64(before), limit)
-		return err
-	})
-	return list, err
+func (s *Store) OldNotes(ctx context.Context, ws desk.ID, before desk.Time, limit int) ([]*desk.Note, error) {
+	return readAll(ctx, s, "old notes", readOneNote, oldNotesQuery, uuid(ws), int64(before), limit)
 }
 
 // OldConversations returns conversations without a new message, oldest first.
-func (s *Store) OldConversations(ctx context.Context, ws desk.ID, status desk.ConversationStatus, before desk.Time, after desk.ConversationPlace, limit int) (list []*desk.Conversation, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "old conversations", readConversation, oldConversationsQuery, uuid(ws), string(status), int64(before),
-			int64(after.LastMessageAt), int64(after.CreatedAt), uuid(after.ID), limit)
-		return err
-	})
-	return list, err
+func (s *Store) OldConversations(ctx context.Context, ws desk.ID, status desk.ConversationStatus, before desk.Time, after desk.ConversationPlace, limit int) ([]*desk.Conversation, error) {
+	return readAll(ctx, s, "old conversations", readConversation, oldConversationsQuery, uuid(ws), string(status), int64(before),
+		int64(after.LastMessageAt), int64(after.CreatedAt), uuid(after.ID), limit)
 }
 
 // DropMessages deletes messages.

@@ -121,6 +121,24 @@ func all[T any](p *pipe, doing string, read func(pgx.Row) (T, error), query stri
 	return list, p.send(doing)
 }
 
+// readOne is one in a read of its own.
+func readOne[T any](ctx context.Context, s *Store, doing string, read func(pgx.Row) (T, error), query string, args ...any) (v T, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		v, err = one(p, doing, read, query, args...)
+		return err
+	})
+	return v, err
+}
+
+// readAll is all in a read of its own.
+func readAll[T any](ctx context.Context, s *Store, doing string, read func(pgx.Row) (T, error), query string, args ...any) (list []T, err error) {
+	err = s.read(ctx, func(p *pipe) error {
+		list, err = all(p, doing, read, query, args...)
+		return err
+	})
+	return list, err
+}
+
 // scanned reads a row of one column.
 func scanned[T any](row pgx.Row) (v T, err error) {
 	err = row.Scan(&v)

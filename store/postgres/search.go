@@ -27,6 +27,9 @@ const (
 	termsQuery = `SELECT contact_id, term FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]) ORDER BY contact_id, term`
 	putTerms   = `INSERT INTO search_terms (workspace_id, contact_id, term)
 		SELECT w.id, u.contact_id, u.term FROM unnest($2::uuid[], $3::text[]) u (contact_id, term)` + inWorkspace
+	// The ids of deleted contacts whose erasure nobody has noted. One that is part of another is not deleted.
+	noteErasuresQuery = `INSERT INTO erasures (workspace_id, id, at) SELECT w.id, u.id, $3::bigint FROM unnest($2::uuid[]) u (id)` + inWorkspace + `
+		AND NOT EXISTS (SELECT 1 FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL) ON CONFLICT DO NOTHING RETURNING id`
 
 	dropUnnamed = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id > $2 AND contact_id <= $3 AND contact_id <> ALL ($4::uuid[])`
 
@@ -83,14 +86,8 @@ func (s *Store) SearchPlaces(ctx context.Context, of []desk.ID) (places map[desk
 }
 
 // ContactIDs returns ids of contacts, in order.
-func (s *Store) ContactIDs(ctx context.Context, ws, after desk.ID, limit int) (list []desk.ID, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "contacts to index", func(row pgx.Row) (id desk.ID, err error) {
-			return id, row.Scan(into(&id))
-		}, contactIDsQuery, uuid(ws), uuid(after), limit)
-		return err
-	})
-	return list, err
+func (s *Store) ContactIDs(ctx context.Context, ws, after desk.ID, limit int) ([]desk.ID, error) {
+	return readAll(ctx, s, "contacts to index", readID, contactIDsQuery, uuid(ws), uuid(after), limit)
 }
 
 // IndexContacts stores the terms and the history of contacts, and moves the place of the
@@ -156,10 +153,13 @@ func indexContacts(t *tx, ids []desk.ID) error {
 	if err := t.send("contacts to index"); err != nil {
 		return err
 	}
-	var gone, of []desk.ID
+	var missing, gone, of []desk.ID
 	var added []string
 	for _, id := range ids {
-		next := terms[id]
+		next, there := terms[id]
+		if !there {
+			missing = append(missing, id)
+		}
 		if lacks(next, held[id]) { // its terms are deleted and stored anew
 			gone = append(gone, id)
 			held[id] = nil
@@ -176,7 +176,26 @@ func indexContacts(t *tx, ids []desk.ID) error {
 	if len(added) > 0 {
 		t.put(putTerms, uuid(t.ws), uuids(of), added)
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	return eraseLeft(t, missing)
+}
+
+// eraseLeft deletes what is left of contacts that a server of the release before has deleted, which
+// during an upgrade does not know what came later. It notes no erasures either.
+func eraseLeft(t *tx, missing []desk.ID) error {
+	left, err := all(t.pipe, "what is left of contacts", readID, noteErasuresQuery, uuid(t.ws), uuids(missing), int64(t.Now()))
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	eraseMerges(t.pipe, t.ws, uuids(left))
+	t.put(dropHistory, uuid(t.ws), uuids(left))
+	deleted := make([]*desk.Contact, len(left))
+	for i, id := range left {
+		deleted[i] = &desk.Contact{ID: id}
+	}
+	return eraseRows(t, deleted)
 }
 
 // lacks tells whether the sorted list lacks one of the texts.

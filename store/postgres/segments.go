@@ -45,12 +45,8 @@ func (s *Store) Segments(ctx context.Context, ws desk.ID) (list []desk.Segment, 
 }
 
 // Segment returns a segment, or nil.
-func (s *Store) Segment(ctx context.Context, ws desk.ID, key string) (found *desk.Segment, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		found, err = one(p, "segment", readSegment, segmentQuery, uuid(ws), key)
-		return err
-	})
-	return found, err
+func (s *Store) Segment(ctx context.Context, ws desk.ID, key string) (*desk.Segment, error) {
+	return readOne(ctx, s, "segment", readSegment, segmentQuery, uuid(ws), key)
 }
 
 func (t *tx) Segments() ([]desk.Segment, error) {

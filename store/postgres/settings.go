@@ -290,15 +290,11 @@ func (s *Store) Deleting(ctx context.Context) ([]desk.Workspace, error) {
 	return s.workspaces(ctx, true)
 }
 
-func (s *Store) workspaces(ctx context.Context, deleted bool) (list []desk.Workspace, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "workspaces", func(row pgx.Row) (w desk.Workspace, err error) {
-			err = row.Scan(into(&w.ID), &w.Name, &w.Country, &w.FixedExternalIDs)
-			return w, err
-		}, `SELECT id, name, country, external_ids_fixed FROM workspaces WHERE deleted = $1 ORDER BY id`, deleted)
-		return err
-	})
-	return list, err
+func (s *Store) workspaces(ctx context.Context, deleted bool) ([]desk.Workspace, error) {
+	return readAll(ctx, s, "workspaces", func(row pgx.Row) (w desk.Workspace, err error) {
+		err = row.Scan(into(&w.ID), &w.Name, &w.Country, &w.FixedExternalIDs)
+		return w, err
+	}, `SELECT id, name, country, external_ids_fixed FROM workspaces WHERE deleted = $1 ORDER BY id`, deleted)
 }
 
 const (
@@ -352,10 +348,6 @@ func (s *Store) bind(ctx context.Context, fingerprint string) error {
 	return s.bindMedia(ctx)
 }
 
-func (s *Store) fingerprint(ctx context.Context) (fingerprint string, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		fingerprint, err = one(p, "installation", scanned[string], `SELECT fingerprint FROM installation`)
-		return err
-	})
-	return fingerprint, err
+func (s *Store) fingerprint(ctx context.Context) (string, error) {
+	return readOne(ctx, s, "installation", scanned[string], `SELECT fingerprint FROM installation`)
 }

@@ -24,12 +24,8 @@ func readSnippet(row pgx.Row) (s desk.Snippet, err error) {
 }
 
 // Snippets lists the snippets of a workspace by shortcut.
-func (s *Store) Snippets(ctx context.Context, ws desk.ID) (list []desk.Snippet, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "snippets", readSnippet, snippetsQuery, uuid(ws))
-		return err
-	})
-	return list, err
+func (s *Store) Snippets(ctx context.Context, ws desk.ID) ([]desk.Snippet, error) {
+	return readAll(ctx, s, "snippets", readSnippet, snippetsQuery, uuid(ws))
 }
 
 func (t *tx) Snippet(shortcut string) (found *desk.Snippet, count int, err error) {

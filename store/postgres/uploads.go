@@ -61,21 +61,13 @@ func readUploadWithRun(row pgx.Row) (*desk.Upload, error) {
 }
 
 // Uploads returns the newest uploads of a workspace.
-func (s *Store) Uploads(ctx context.Context, ws desk.ID, limit int) (list []*desk.Upload, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		list, err = all(p, "uploads", readUploadWithRun, uploadsQuery, uuid(ws), limit)
-		return err
-	})
-	return list, err
+func (s *Store) Uploads(ctx context.Context, ws desk.ID, limit int) ([]*desk.Upload, error) {
+	return readAll(ctx, s, "uploads", readUploadWithRun, uploadsQuery, uuid(ws), limit)
 }
 
 // Upload returns an upload, or nil.
-func (s *Store) Upload(ctx context.Context, ws, id desk.ID) (u *desk.Upload, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		u, err = one(p, "upload", readUploadWithRun, uploadQuery, uuid(ws), uuid(id))
-		return err
-	})
-	return u, err
+func (s *Store) Upload(ctx context.Context, ws, id desk.ID) (*desk.Upload, error) {
+	return readOne(ctx, s, "upload", readUploadWithRun, uploadQuery, uuid(ws), uuid(id))
 }
 
 // UploadsDue returns the workspaces with queued uploads, and how long each has to wait.
@@ -84,21 +76,13 @@ func (s *Store) UploadsDue(ctx context.Context, lease time.Duration) (map[desk.I
 }
 
 // NextUpload returns the upload of a workspace that is queued for the longest time, or nil.
-func (s *Store) NextUpload(ctx context.Context, ws desk.ID) (u *desk.Upload, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		u, err = one(p, "next upload", readUploadWithRun, nextUploadQuery, uuid(ws))
-		return err
-	})
-	return u, err
+func (s *Store) NextUpload(ctx context.Context, ws desk.ID) (*desk.Upload, error) {
+	return readOne(ctx, s, "next upload", readUploadWithRun, nextUploadQuery, uuid(ws))
 }
 
 // Rejected returns the rejected rows of a run at a place, or nil.
-func (s *Store) Rejected(ctx context.Context, ws, run desk.ID, at int64) (rows []byte, err error) {
-	err = s.read(ctx, func(p *pipe) error {
-		rows, err = one(p, "rejected rows", scanned[[]byte], rejectedQuery, uuid(ws), uuid(run), at)
-		return err
-	})
-	return rows, err
+func (s *Store) Rejected(ctx context.Context, ws, run desk.ID, at int64) ([]byte, error) {
+	return readOne(ctx, s, "rejected rows", scanned[[]byte], rejectedQuery, uuid(ws), uuid(run), at)
 }
 
 func (t *tx) Upload(id desk.ID) (*desk.Upload, error) {
