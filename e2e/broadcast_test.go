@@ -45,6 +45,7 @@ func (c cast) count(name string) int {
 // A castRow is a row of a broadcast as the API shows it.
 type castRow struct {
 	ID, Status string
+	Contact    string `json:"contact_id"`
 	To         *string
 	Reason     *string
 	Failure    *struct{ Code int }
