@@ -12,7 +12,7 @@ import (
 // find the attempt of the first call, so they need no place in the provider's limits.
 type holds struct {
 	mu    sync.Mutex
-	byKey map[holdOf]*holder
+	byKey map[holdOf]chan struct{} // closed when the call gives up the key
 }
 
 type holdOf struct {
@@ -20,33 +20,25 @@ type holdOf struct {
 	key       string
 }
 
-type holder struct {
-	hash [32]byte
-	done chan struct{}
-}
-
 // enter makes a call the holder of the key, and returns a function with which the call
 // gives up the key. While another call is the holder, enter waits for its end: then the call has
-// not entered. A call with another body is refused at once; a call that waits too long gets
-// SendInProgress.
-func (c *holds) enter(ctx context.Context, of holdOf, hash [32]byte, most time.Duration, drained <-chan struct{}) (leave func(), entered bool, err error) {
-	mine := &holder{hash, make(chan struct{})}
+// not entered. That call may have another body: whether it keeps the key shows when it has stored
+// its attempt. A call that waits too long gets SendInProgress.
+func (c *holds) enter(ctx context.Context, of holdOf, most time.Duration, drained <-chan struct{}) (leave func(), entered bool, err error) {
+	mine := make(chan struct{})
 	other := c.take(of, mine)
 	if other == nil {
 		return sync.OnceFunc(func() {
 			c.mu.Lock()
 			delete(c.byKey, of)
 			c.mu.Unlock()
-			close(mine.done)
+			close(mine)
 		}), true, nil
-	}
-	if other.hash != hash {
-		return func() {}, false, keyReused()
 	}
 	timeout := time.NewTimer(most)
 	defer timeout.Stop()
 	select {
-	case <-other.done:
+	case <-other:
 		return func() {}, false, nil
 	case <-timeout.C:
 	case <-drained:
@@ -55,15 +47,15 @@ func (c *holds) enter(ctx context.Context, of holdOf, hash [32]byte, most time.D
 	return func() {}, false, inProgress()
 }
 
-// take makes a call the holder of a key, or returns the present holder.
-func (c *holds) take(of holdOf, mine *holder) *holder {
+// take makes a call the holder of a key, or returns what the present holder closes.
+func (c *holds) take(of holdOf, mine chan struct{}) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.byKey[of]; other != nil {
 		return other
 	}
 	if c.byKey == nil {
-		c.byKey = map[holdOf]*holder{}
+		c.byKey = map[holdOf]chan struct{}{}
 	}
 	c.byKey[of] = mine
 	return nil

@@ -69,7 +69,7 @@ func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]b
 	defer func() { leave() }()
 	for !entered { // the look comes last: whoever left before it has stored the attempt
 		var err error
-		if leave, entered, err = a.holds.enter(ctx, holdOf{p.Workspace(), key}, hash, a.bounds.Wait, a.drained); err != nil {
+		if leave, entered, err = a.holds.enter(ctx, holdOf{p.Workspace(), key}, a.bounds.Wait, a.drained); err != nil {
 			return SendAnswer{}, err
 		}
 		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)

@@ -291,6 +291,36 @@ func TestSend_waits(t *testing.T) {
 	}
 }
 
+// TestSend_otherBodies: calls with another body that come while a key is being sent are refused, and
+// those with the same body that come together with them are not.
+func TestSend_otherBodies(t *testing.T) {
+	t.Parallel()
+	const calls = 64
+	w := newWorld(t)
+	play, reached, release := blocks(takes)
+	w.provider.plays(play)
+	p := w.caller()
+	var group sync.WaitGroup
+	for i := range 2 * calls {
+		if i == 1 {
+			<-reached
+		}
+		group.Go(func() {
+			if i%2 == 1 {
+				refused(t, w.sendBy(w.App, p, "k", otherBody).err, desk.IdempotencyKeyReused)
+			} else if r := w.sendBy(w.App, p, "k"); r.err != nil {
+				t.Error(r.err)
+			}
+		})
+	}
+	waitFor(t, "all to have looked for the key", func() bool { return w.store.claimed.Load() >= 2*calls })
+	close(release)
+	group.Wait()
+	if n := len(w.provider.sent()); n != 1 {
+		t.Errorf("%d were sent", n)
+	}
+}
+
 // TestSend_many_wait: calls that wait for a send of their own process rarely read its
 // attempt.
 func TestSend_many_wait(t *testing.T) {
