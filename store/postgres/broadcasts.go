@@ -52,8 +52,10 @@ const (
 	ofMessagesQuery = `SELECT ` + rowColumns + ofEach2 + `
 		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND message_id IS NOT NULL AND message_id = u.i OFFSET 0) r`
 
-	putRowsQuery = `INSERT INTO broadcast_rows (workspace_id, ` + rowColumns + `) SELECT w.id, $2::uuid, u.* FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[],
-		$9::text[], $10::uuid[], $11::uuid[], $12::uuid[], $13::bigint[], $14::bigint[], $15::bigint[], $16::uuid[], $17::text[]) u` + inWorkspace + `
+	// New rows are stored without ON CONFLICT, which takes longer.
+	insertRowsQuery = `INSERT INTO broadcast_rows (workspace_id, ` + rowColumns + `) SELECT w.id, $2::uuid, u.* FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[],
+		$9::text[], $10::uuid[], $11::uuid[], $12::uuid[], $13::bigint[], $14::bigint[], $15::bigint[], $16::uuid[], $17::text[]) u` + inWorkspace
+	putRowsQuery = insertRowsQuery + `
 		ON CONFLICT (workspace_id, broadcast_id, id) DO UPDATE SET contact_id = excluded.contact_id, number = excluded.number, address = excluded.address, status = excluded.status,
 		reason = excluded.reason, failure = excluded.failure, attempt_id = excluded.attempt_id, message_id = excluded.message_id, conversation_id = excluded.conversation_id,
 		at = excluded.at, due_at = excluded.due_at, sent_at = excluded.sent_at, channel_id = excluded.channel_id, data = excluded.data`
@@ -403,7 +405,11 @@ func (t *tx) PutRows(broadcast desk.ID, rows []store.RowChange) error {
 		at, due, sent = append(at, int64(r.At)), append(due, int64(r.DueAt)), append(sent, int64(r.SentAt))
 		channels, data = append(channels, orNull(r.Channel)), append(data, asJSON(r.Data))
 	}
-	t.put(putRowsQuery, uuid(t.ws), uuid(broadcast), ids, contacts, numbers, addresses, statuses, reasons, failures, attempts, messages, conversations, at, due, sent, channels, data)
+	query := insertRowsQuery
+	if slices.ContainsFunc(rows, func(c store.RowChange) bool { return c.Was != nil }) {
+		query = putRowsQuery
+	}
+	t.put(query, uuid(t.ws), uuid(broadcast), ids, contacts, numbers, addresses, statuses, reasons, failures, attempts, messages, conversations, at, due, sent, channels, data)
 	t.addCounts(broadcast, stored.CountsOf(rows))
 	return t.fail
 }
