@@ -249,6 +249,7 @@ func (h *castHistory) compare() {
 			if h.talks[c.ID] == nil {
 				for i, made := range h.fresh {
 					if made.contact == contact {
+						made.made = c.CreatedAt // of two rows of a broadcast, the id that was drawn later may be of the older one
 						h.talks[c.ID], h.fresh = made, slices.Delete(h.fresh, i, i+1)
 						break
 					}
