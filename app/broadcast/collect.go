@@ -34,7 +34,7 @@ func (a *Service) collect(ctx context.Context, d *drive, s *desk.Settings, b *de
 		}
 		before, collect := *now, *now.Collect
 		now.Collect = &collect
-		fit, err := strangers(tx, now, p.list)
+		fit, err := strangers(tx, now, &p)
 		if err != nil {
 			return err
 		}
@@ -101,27 +101,17 @@ func (a *Service) collecting(tx store.Tx, read *desk.Broadcast) (*desk.Broadcast
 
 // strangers returns those of the people who have no row yet, and are not deleted by now. The
 // contact of a row may have become part of another contact since.
-func strangers(tx store.Tx, b *desk.Broadcast, list []found) (fit []found, err error) {
-	var contacts []desk.ID
-	var numbers []string
-	for _, f := range list {
-		if !f.row.Contact.IsZero() {
-			contacts = append(contacts, f.row.Contact)
-		}
-		if f.row.Number != "" {
-			numbers = append(numbers, f.row.Number)
-		}
-	}
-	there, err := tx.KeepContactsNext(contacts)
+func strangers(tx store.Tx, b *desk.Broadcast, p *page) (fit []found, err error) {
+	rows := p.rows()
+	there, err := tx.KeepContactsNext(contactsOf(rows))
 	if err != nil {
 		return nil, err
 	}
-	same, err := tx.SameRows(b.ID, contacts, numbers)
+	known, err := sameRows(tx, b.ID, rows)
 	if err != nil {
 		return nil, err
 	}
-	known := knownRows(same)
-	for _, f := range list {
+	for _, f := range p.list {
 		if gone := !f.row.Contact.IsZero() && !there[f.row.Contact]; !gone && known.of(f.row) == nil {
 			known.add(f.row)
 			fit = append(fit, f)

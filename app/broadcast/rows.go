@@ -32,16 +32,18 @@ func (a *Service) Add(ctx context.Context, p desk.Principal, id desk.ID, rows []
 		return nil, err
 	}
 	err = a.Store.InTx(ctx, p.Workspace(), func(tx store.Tx) error {
-		results, err = a.AddIn(tx, p, id, rows, found, nil)
+		results, err = a.AddIn(tx, p, id, found, nil)
 		return err
 	})
 	return results, err
 }
 
-// A Found is a row as it is stored, but for its id, or why it is refused.
-type Found struct {
-	row *desk.BroadcastRow
-	err error
+// Named are rows with the people whom they name, as they are stored but for their ids. Those that are
+// refused are nil, and have an error.
+type Named struct {
+	inputs []desk.RowInput
+	rows   []*desk.BroadcastRow
+	errs   []error
 }
 
 // findStep is how many rows' contacts are read at a time: they may be large.
@@ -49,12 +51,12 @@ const findStep = 200
 
 // Find finds the people whom rows name. It is done before the transaction that adds the rows,
 // because one at a time adds rows to a broadcast.
-func (a *Service) Find(ctx context.Context, ws desk.ID, rows []desk.RowInput) ([]Found, error) {
+func (a *Service) Find(ctx context.Context, ws desk.ID, rows []desk.RowInput) (Named, error) {
 	return a.find(rows, func(named desk.Lookup) (*desk.Book, error) { return a.Store.Book(ctx, ws, named) })
 }
 
-func (a *Service) find(rows []desk.RowInput, load func(desk.Lookup) (*desk.Book, error)) ([]Found, error) {
-	list := make([]Found, 0, len(rows))
+func (a *Service) find(rows []desk.RowInput, load func(desk.Lookup) (*desk.Book, error)) (list Named, err error) {
+	list.inputs = rows
 	for part := range slices.Chunk(rows, findStep) {
 		var named desk.Lookup
 		for i := range part {
@@ -66,12 +68,12 @@ func (a *Service) find(rows []desk.RowInput, load func(desk.Lookup) (*desk.Book,
 		}
 		book, err := load(named)
 		if err != nil {
-			return nil, err
+			return list, err
 		}
 		now := a.Now()
 		for i := range part {
 			row, err := newRow(book, &part[i], now)
-			list = append(list, Found{row, err})
+			list.rows, list.errs = append(list.rows, row), append(list.errs, err)
 		}
 	}
 	return list, nil
@@ -79,7 +81,7 @@ func (a *Service) find(rows []desk.RowInput, load func(desk.Lookup) (*desk.Book,
 
 // AddIn is Add in a transaction of the caller's, with what Find has found. If tried is not nil, it
 // stores nothing: then tried is how many other rows were found to be new before these.
-func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.RowInput, found []Found, tried *int64) ([]AddedRow, error) {
+func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, found Named, tried *int64) ([]AddedRow, error) {
 	for _, needs := range []desk.Permission{desk.BroadcastsWrite, desk.ContactsRead} {
 		if err := p.Still(tx.Settings(), needs, a.Now()); err != nil {
 			return nil, err
@@ -87,7 +89,7 @@ func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.R
 	}
 	// The contacts are locked before the broadcasts, all at once and so in the order of their ids:
 	// other transactions may add the same people in another order.
-	there, err := tx.KeepContactsNext(contactsOf(found))
+	there, err := tx.KeepContactsNext(contactsOf(found.rows))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.R
 	if err != nil {
 		return nil, err
 	}
-	if found, err = a.findGone(tx, rows, found, there); err != nil {
+	if found, err = a.findGone(tx, found, there); err != nil {
 		return nil, err
 	}
 	before, put := b.Rows, tx.PutRows
@@ -127,22 +129,23 @@ func (a *Service) AddIn(tx store.Tx, p desk.Principal, id desk.ID, rows []desk.R
 	return results, tx.PutBroadcast(b)
 }
 
-func contactsOf(found []Found) (contacts []desk.ID) {
-	for _, f := range found {
-		if f.row != nil && !f.row.Contact.IsZero() {
-			contacts = append(contacts, f.row.Contact)
+// contactsOf returns the contacts of rows, of which some may be nil.
+func contactsOf(rows []*desk.BroadcastRow) (contacts []desk.ID) {
+	for _, r := range rows {
+		if r != nil && !r.Contact.IsZero() {
+			contacts = append(contacts, r.Contact)
 		}
 	}
 	return contacts
 }
 
 // findGone finds anew the people of rows whose contacts were deleted or merged after Find.
-func (a *Service) findGone(tx store.Tx, rows []desk.RowInput, found []Found, there map[desk.ID]bool) ([]Found, error) {
+func (a *Service) findGone(tx store.Tx, found Named, there map[desk.ID]bool) (Named, error) {
 	var at []int
 	var gone []desk.RowInput
-	for i, f := range found {
-		if f.row != nil && !f.row.Contact.IsZero() && !there[f.row.Contact] {
-			at, gone = append(at, i), append(gone, rows[i])
+	for i, r := range found.rows {
+		if r != nil && !r.Contact.IsZero() && !there[r.Contact] {
+			at, gone = append(at, i), append(gone, found.inputs[i])
 		}
 	}
 	if len(gone) == 0 {
@@ -150,11 +153,11 @@ func (a *Service) findGone(tx store.Tx, rows []desk.RowInput, found []Found, the
 	}
 	again, err := a.find(gone, tx.Book)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	found = slices.Clone(found) // the transaction may run again
-	for i, f := range again {
-		found[at[i]] = f
+	found = Named{found.inputs, slices.Clone(found.rows), slices.Clone(found.errs)} // the transaction may run again
+	for i, place := range at {
+		found.rows[place], found.errs[place] = again.rows[i], again.errs[i]
 	}
 	return found, nil
 }
@@ -163,24 +166,18 @@ func (a *Service) findGone(tx store.Tx, rows []desk.RowInput, found []Found, the
 type putRows func(broadcast desk.ID, rows []store.RowChange) error
 
 // add stores rows by put, and returns what became of each.
-func (a *Service) add(tx store.Tx, b *desk.Broadcast, found []Found, put putRows) ([]AddedRow, error) {
-	var numbers []string
-	for _, f := range found {
-		if f.row != nil && f.row.Number != "" {
-			numbers = append(numbers, f.row.Number)
-		}
-	}
-	stored, err := tx.SameRows(b.ID, contactsOf(found), numbers)
+func (a *Service) add(tx store.Tx, b *desk.Broadcast, found Named, put putRows) ([]AddedRow, error) {
+	known, err := sameRows(tx, b.ID, found.rows)
 	if err != nil {
 		return nil, err
 	}
-	known, results := knownRows(stored), make([]AddedRow, len(found))
+	results := make([]AddedRow, len(found.rows))
 	changes := map[desk.ID]store.RowChange{}
-	for i, f := range found {
-		if results[i].Err = f.err; f.row == nil {
+	for i, row := range found.rows {
+		if results[i].Err = found.errs[i]; row == nil {
 			continue
 		}
-		r := *f.row // the transaction may run again
+		r := *row // the transaction may run again
 		same := known.of(&r)
 		switch {
 		case same == nil:
@@ -213,12 +210,21 @@ type known struct {
 	byNumber  map[string]*desk.BroadcastRow
 }
 
-func knownRows(list []*desk.BroadcastRow) known {
+// sameRows returns the rows of a broadcast that have the same people as these, of which some may be
+// nil.
+func sameRows(tx store.Tx, broadcast desk.ID, rows []*desk.BroadcastRow) (known, error) {
 	k := known{map[desk.ID]*desk.BroadcastRow{}, map[string]*desk.BroadcastRow{}}
-	for _, r := range list {
+	var numbers []string
+	for _, r := range rows {
+		if r != nil && r.Number != "" {
+			numbers = append(numbers, r.Number)
+		}
+	}
+	same, err := tx.SameRows(broadcast, contactsOf(rows), numbers)
+	for _, r := range same {
 		k.add(r)
 	}
-	return k
+	return k, err
 }
 
 func (k known) add(r *desk.BroadcastRow) {

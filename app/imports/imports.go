@@ -175,13 +175,11 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 	var next desk.ImportRun
 	tried := i.Run.ImportCounts
 	var refused []error
-	var people []desk.RowInput
-	var found []broadcast.Found
+	var people broadcast.Named
 	var err error
 	switch {
 	case i.people():
-		people = peopleOf(rows)
-		found, err = a.People.Find(ctx, i.p.Workspace(), people)
+		people, err = a.People.Find(ctx, i.p.Workspace(), peopleOf(rows))
 	case i.dry:
 		refused, err = a.Try(ctx, i.p, rows, &tried)
 	}
@@ -202,7 +200,7 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		next = i.Run
 		switch {
 		case i.people():
-			refused, err = i.storePeople(tx, people, found, &next.ImportCounts)
+			refused, err = i.storePeople(tx, people, &next.ImportCounts)
 		case i.dry:
 			next.ImportCounts = tried
 		default:
@@ -278,12 +276,12 @@ func peopleOf(rows []Row) []desk.RowInput {
 }
 
 // storePeople adds a group to the broadcast of the upload. A check stores nothing.
-func (i *Import) storePeople(tx store.Tx, people []desk.RowInput, found []broadcast.Found, n *desk.ImportCounts) (errs []error, err error) {
+func (i *Import) storePeople(tx store.Tx, people broadcast.Named, n *desk.ImportCounts) (errs []error, err error) {
 	var tried *int64
 	if i.dry {
 		tried = &n.Created
 	}
-	results, err := i.service.People.AddIn(tx, i.p, i.upload.Broadcast, people, found, tried)
+	results, err := i.service.People.AddIn(tx, i.p, i.upload.Broadcast, people, tried)
 	switch {
 	case desk.IsType(err, desk.NotFound):
 		return nil, closed{deleted}
@@ -306,7 +304,7 @@ func (i *Import) storePeople(tx store.Tx, people []desk.RowInput, found []broadc
 			n.Unchanged++
 		}
 	}
-	n.Rows += int64(len(people))
+	n.Rows += int64(len(results))
 	return errs, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"parley/app/broadcast"
 	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
@@ -60,12 +61,12 @@ func (a *Service) Room(ctx context.Context, p desk.Principal, broadcast desk.ID)
 }
 
 // slot returns a slot for a new upload.
-func (a *Service) slot(tx store.Tx, p desk.Principal, broadcast desk.ID) (int, error) {
+func (a *Service) slot(tx store.Tx, p desk.Principal, draft desk.ID) (int, error) {
 	if err := p.Still(tx.Settings(), desk.Administer, a.Now()); err != nil {
 		return 0, err
 	}
-	if !broadcast.IsZero() {
-		if _, err := a.People.AddIn(tx, p, broadcast, nil, nil, nil); err != nil { // it takes no people
+	if !draft.IsZero() {
+		if _, err := a.People.AddIn(tx, p, draft, broadcast.Named{}, nil); err != nil { // it takes no people
 			return 0, err
 		}
 	}

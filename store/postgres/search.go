@@ -91,7 +91,7 @@ func (s *Store) ContactIDs(ctx context.Context, ws, after desk.ID, limit int) ([
 }
 
 // IndexContacts stores the terms and the history of contacts, and moves the place of the
-// search. It takes three round trips.
+// search. It takes three round trips, and more if a contact is gone.
 func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID, history []desk.FeedEvent) (done bool, err error) {
 	err = s.write(ctx, ws, false, func(t *tx) error {
 		done = false
