@@ -84,8 +84,9 @@ type BroadcastTx interface {
 	// BroadcastUse counts the broadcasts of the workspace.
 	BroadcastUse() (BroadcastUse, error)
 
-	// BroadcastRow returns a row, or nil.
-	BroadcastRow(broadcast, id desk.ID) (*desk.BroadcastRow, error)
+	// RowsToChange returns those of the rows that there are, by id. No other transaction changes
+	// them meanwhile.
+	RowsToChange(broadcast desk.ID, ids []desk.ID) (map[desk.ID]*desk.BroadcastRow, error)
 
 	// SameRows returns the rows of a broadcast that have one of the contacts, or one of the
 	// canonical numbers.

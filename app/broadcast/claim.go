@@ -36,10 +36,11 @@ func (a *Service) claim(tx store.Tx, id desk.ID, row *desk.BroadcastRow, t *desk
 		return false, false, err
 	}
 	l := looks[0]
-	now, err := stillPending(tx, row)
-	if err != nil || now == nil {
+	pending, err := stillPending(tx, row)
+	if err != nil || pending == nil {
 		return false, false, err
 	}
+	now := pending[0]
 	change := store.Change(now)
 	if l.Verdict.Reason == "" {
 		ours, err := tx.TakeNumbers(id, row.ID, l.Numbers)
@@ -62,14 +63,21 @@ func (a *Service) claim(tx store.Tx, id desk.ID, row *desk.BroadcastRow, t *desk
 	return true, false, tx.PutRows(id, []store.RowChange{change})
 }
 
-// stillPending returns a row as it is now, or nil if somebody else has claimed it, or if a
-// deletion or a merge has changed it since: then its turn comes again.
-func stillPending(tx store.Tx, row *desk.BroadcastRow) (*desk.BroadcastRow, error) {
-	now, err := tx.BroadcastRow(row.Broadcast, row.ID)
-	if err != nil || now == nil || now.Status != desk.RowPending || now.Data.Claims != row.Data.Claims || now.Contact != row.Contact || now.Data.Phone != row.Data.Phone {
-		return nil, err
+// stillPending returns rows of one broadcast as they are now. It leaves out those that somebody
+// else has claimed, and those that a deletion or a merge has changed since: their turn comes again.
+func stillPending(tx store.Tx, rows ...*desk.BroadcastRow) (pending []*desk.BroadcastRow, err error) {
+	var ids []desk.ID
+	for _, row := range rows {
+		ids = append(ids, row.ID)
 	}
-	return now, nil
+	there, err := tx.RowsToChange(rows[0].Broadcast, ids)
+	for _, row := range rows {
+		now := there[row.ID]
+		if now != nil && now.Status == desk.RowPending && now.Data.Claims == row.Data.Claims && now.Contact == row.Contact && now.Data.Phone == row.Data.Phone {
+			pending = append(pending, now)
+		}
+	}
+	return pending, err
 }
 
 // mayClaim returns a broadcast if its rows may be claimed in this transaction.

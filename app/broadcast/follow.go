@@ -37,7 +37,8 @@ func (a *Service) Follow(tx store.Tx, at *desk.Attempt, o Outcome) error {
 			effect = a.Machine.EffectOf(channel, at.Refusal.Failure)
 		}
 	}
-	row, err := tx.BroadcastRow(at.Broadcast, at.Row())
+	list, err := tx.RowsToChange(at.Broadcast, []desk.ID{at.Row()})
+	row := list[at.Row()]
 	if err != nil || row == nil {
 		return err
 	}
@@ -284,28 +285,47 @@ func (a *Service) follow(ctx context.Context, ws desk.ID, place desk.EventPlace)
 		if err != nil || !moved {
 			return err // another process was faster
 		}
-		for _, news := range rows {
-			row, err := tx.BroadcastRow(news.of.Broadcast, news.of.Row)
-			if err != nil {
+		for rest := rows; len(rest) > 0; {
+			of := rest[0].of.Broadcast
+			n := slices.IndexFunc(rest, func(news *rowNews) bool { return news.of.Broadcast != of })
+			if n < 0 {
+				n = len(rest)
+			}
+			if err := a.note(tx, of, rest[:n]); err != nil {
 				return err
 			}
-			if row == nil {
-				continue
-			}
-			change := store.Change(row)
-			changed := news.message != nil && row.Message == news.message.ID && row.Reach(news.message, a.Now())
-			for _, h := range news.heard {
-				changed = row.Hear(h) || changed
-			}
-			if !changed {
-				continue
-			}
-			if err := tx.PutRows(row.Broadcast, []store.RowChange{change}); err != nil {
-				return err
-			}
+			rest = rest[n:]
 		}
 		return nil
 	})
+}
+
+// note changes the rows of a broadcast as events say.
+func (a *Service) note(tx store.Tx, broadcast desk.ID, list []*rowNews) error {
+	var ids []desk.ID
+	for _, news := range list {
+		ids = append(ids, news.of.Row)
+	}
+	rows, err := tx.RowsToChange(broadcast, ids)
+	if err != nil {
+		return err
+	}
+	var changes []store.RowChange
+	for _, news := range list {
+		row := rows[news.of.Row]
+		if row == nil {
+			continue
+		}
+		change := store.Change(row)
+		changed := news.message != nil && row.Message == news.message.ID && row.Reach(news.message, a.Now())
+		for _, h := range news.heard {
+			changed = row.Hear(h) || changed
+		}
+		if changed {
+			changes = append(changes, change)
+		}
+	}
+	return tx.PutRows(broadcast, changes)
 }
 
 // A rowNews is what a page of events says about a row.

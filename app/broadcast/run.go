@@ -375,8 +375,14 @@ func (a *Service) fill(ctx context.Context, d *drive, s *desk.Settings, b *desk.
 
 // skip stores that rows are skipped.
 func (a *Service) skip(ctx context.Context, d *drive, b *desk.Broadcast, looks []look) error {
-	looks = slices.DeleteFunc(slices.Clone(looks), func(l look) bool { return l.Verdict.Reason == "" })
-	if len(looks) == 0 {
+	verdicts := map[desk.ID]desk.RowVerdict{}
+	var rows []*desk.BroadcastRow
+	for _, l := range looks {
+		if l.Verdict.Reason != "" {
+			verdicts[l.Row.ID], rows = l.Verdict, append(rows, l.Row)
+		}
+	}
+	if rows == nil {
 		return nil
 	}
 	n := 0
@@ -385,17 +391,14 @@ func (a *Service) skip(ctx context.Context, d *drive, b *desk.Broadcast, looks [
 		if err := a.maySkip(tx, b.ID); err != nil {
 			return err
 		}
+		pending, err := stillPending(tx, rows...)
+		if err != nil {
+			return err
+		}
 		var changes []store.RowChange
-		for _, l := range looks {
-			now, err := stillPending(tx, l.Row)
-			if err != nil {
-				return err
-			}
-			if now == nil {
-				continue
-			}
-			changes = append(changes, store.Change(now))
-			now.Skip(l.Verdict.Reason, l.Verdict.Failure, a.Now())
+		for _, row := range pending {
+			changes = append(changes, store.Change(row))
+			row.Skip(verdicts[row.ID].Reason, verdicts[row.ID].Failure, a.Now())
 		}
 		n = len(changes)
 		return tx.PutRows(b.ID, changes)
@@ -634,10 +637,11 @@ func (a *Service) hold(ctx context.Context, d *drive, b *desk.Broadcast, row *de
 		if _, err := a.mayClaim(tx, b.ID); err != nil {
 			return err
 		}
-		now, err := stillPending(tx, row)
-		if err != nil || now == nil {
+		pending, err := stillPending(tx, row)
+		if err != nil || pending == nil {
 			return err
 		}
+		now := pending[0]
 		change := store.Change(now)
 		if !now.Hold(int(wait/time.Second)+1, tx.Now()) {
 			now.Status, now.At = desk.RowRefused, a.Now()

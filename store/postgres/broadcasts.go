@@ -28,7 +28,6 @@ const (
 	countsQuery       = `SELECT broadcast_id, status, reason, code, max(title), sum(n)::bigint FROM broadcast_counts WHERE workspace_id = $1 AND broadcast_id = ANY ($2::uuid[]) GROUP BY broadcast_id, status, reason, code`
 
 	rowColumns  = `broadcast_id, id, contact_id, number, address, status, reason, failure, attempt_id, message_id, conversation_id, at, due_at, sent_at, channel_id, data`
-	rowQuery    = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id = $3`
 	rowsQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id > $3 ORDER BY broadcast_id, id LIMIT $4`
 	rowsOfQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id > $3 AND contact_id = $5 ORDER BY id LIMIT $4`
 	// Only the index of pending rows has this order.
@@ -380,8 +379,10 @@ func (t *tx) BroadcastUse() (use store.BroadcastUse, err error) {
 // make, start or fill one.
 const lockBroadcasts = `SELECT pg_advisory_xact_lock($2)` + ofWorkspace
 
-func (t *tx) BroadcastRow(broadcast, id desk.ID) (*desk.BroadcastRow, error) {
-	return one(t.pipe, "row", readRow, rowQuery+forUpdate, uuid(t.ws), uuid(broadcast), uuid(id))
+func (t *tx) RowsToChange(broadcast desk.ID, ids []desk.ID) (map[desk.ID]*desk.BroadcastRow, error) {
+	byID := map[desk.ID]*desk.BroadcastRow{}
+	each(t.pipe, readRow, func(r *desk.BroadcastRow) { byID[r.ID] = r }, lockRowsByIDQuery, uuid(t.ws), uuid(broadcast), uuids(ids))
+	return byID, t.send("rows to change")
 }
 
 func (t *tx) SameRows(broadcast desk.ID, contacts []desk.ID, numbers []string) ([]*desk.BroadcastRow, error) {

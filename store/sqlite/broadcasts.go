@@ -401,8 +401,18 @@ func (t *tx) BroadcastUse() (store.BroadcastUse, error) {
 	})
 }
 
-func (t *tx) BroadcastRow(broadcast, id desk.ID) (*desk.BroadcastRow, error) {
-	return one("row", t.c.stmt(rowQuery).id(t.ws).id(broadcast).id(id), readRow)
+func (t *tx) RowsToChange(broadcast desk.ID, ids []desk.ID) (map[desk.ID]*desk.BroadcastRow, error) {
+	byID := map[desk.ID]*desk.BroadcastRow{}
+	for _, id := range ids {
+		r, err := one("row", t.c.stmt(rowQuery).id(t.ws).id(broadcast).id(id), readRow)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			byID[id] = r
+		}
+	}
+	return byID, nil
 }
 
 func (t *tx) SameRows(broadcast desk.ID, contacts []desk.ID, numbers []string) (list []*desk.BroadcastRow, err error) {

@@ -43,7 +43,8 @@ func putRow(t *testing.T, s store.Store, ws desk.ID, b *desk.Broadcast, rows ...
 func changeRow(t *testing.T, s store.Store, ws desk.ID, r *desk.BroadcastRow, do func(*desk.BroadcastRow)) {
 	t.Helper()
 	commit(t, s, ws, func(tx store.Tx) error {
-		stored, err := tx.BroadcastRow(r.Broadcast, r.ID)
+		list, err := tx.RowsToChange(r.Broadcast, []desk.ID{r.ID})
+		stored := list[r.ID]
 		if err != nil || stored == nil {
 			t.Errorf("the row is missing: %v", err)
 			return err

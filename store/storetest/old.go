@@ -107,12 +107,12 @@ func oldMessages(t *testing.T, s store.Store) {
 				t.Errorf("message %d is delivered again: %v, deleted %v", n, known, erased)
 			}
 		}
+		rows, err := tx.RowsToChange(b.ID, []desk.ID{row.ID, beside.ID, b.ID})
+		if err != nil || len(rows) != 2 {
+			t.Errorf("%d rows: %v", len(rows), err)
+		}
 		for r, named := range map[*desk.BroadcastRow]bool{row: false, beside: true} {
-			now, err := tx.BroadcastRow(b.ID, r.ID)
-			if err != nil {
-				return err
-			}
-			if now.Message.IsZero() == named || now.Conversation.IsZero() == named || now.Status != desk.RowSent {
+			if now := rows[r.ID]; now == nil || now.Message.IsZero() == named || now.Conversation.IsZero() == named || now.Status != desk.RowSent {
 				t.Errorf("row: %+v", now)
 			}
 		}
