@@ -24,7 +24,7 @@ const (
 	// order of ids, as by every other transaction.
 	toIndexQuery = `SELECT c.id, c.external_id, c.name, c.email, c.phone, c.further FROM (SELECT unnest($2::uuid[]) ORDER BY 1) u (id) CROSS JOIN LATERAL
 		(SELECT *` + contactByID + ` FOR KEY SHARE) c`
-	termsQuery = `SELECT contact_id, term FROM search_terms WHERE workspace_id = $1 AND contact_id = ANY ($2::uuid[]) ORDER BY contact_id, term`
+	termsQuery = `SELECT contact_id, term` + ofEach2 + `(SELECT * FROM search_terms WHERE workspace_id = $1 AND contact_id = u.i OFFSET 0) t ORDER BY contact_id, term`
 	putTerms   = `INSERT INTO search_terms (workspace_id, contact_id, term)
 		SELECT w.id, u.contact_id, u.term FROM unnest($2::uuid[], $3::text[]) u (contact_id, term)` + inWorkspace
 	// The ids of deleted contacts whose erasure nobody has noted. One that is part of another is not deleted.

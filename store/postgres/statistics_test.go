@@ -26,19 +26,28 @@ func TestStatistics(t *testing.T) {
 		check(t, s.pool.QueryRow(t.Context(), `SELECT reltuples FROM pg_class WHERE relname = $1`, table).Scan(&rows))
 		return rows
 	}
-	for n := range 200 {
-		check(t, s.InTx(t.Context(), ws, func(tx store.Tx) error {
-			if n == 0 {
-				return tx.PutBroadcast(&desk.Broadcast{ID: desk.ID{8}, Name: "Spring", State: desk.BroadcastDraft, CreatedAt: 1})
+	count := 0
+	put := func(broadcasts, transactions int) {
+		t.Helper()
+		for n := range transactions {
+			check(t, s.InTx(t.Context(), ws, func(tx store.Tx) error {
+				for ; n == 0 && broadcasts > 0; broadcasts-- {
+					count++
+					if err := tx.PutBroadcast(&desk.Broadcast{ID: desk.ID{8, byte(count >> 8), byte(count)}, Name: "Spring", State: desk.BroadcastDraft, CreatedAt: 1}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		for start := time.Now(); knows("broadcasts") < float64(count); {
+			if time.Since(start) > 30*time.Second {
+				t.Fatalf("it knows %v of %d rows", knows("broadcasts"), count)
 			}
-			return nil
-		}))
-	}
-	for start := time.Now(); knows("broadcasts") <= 0; {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("it does not know the table")
 		}
 	}
+	put(1, 140)
+	put(400, 140) // the 256th transaction
 	if rows := knows("merges"); rows > 0 {
 		t.Errorf("it knows %v rows of an empty table", rows)
 	}
