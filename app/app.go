@@ -14,6 +14,7 @@ import (
 	"parley/app/imports"
 	"parley/app/media"
 	"parley/app/merges"
+	"parley/app/readings"
 	"parley/app/search"
 	"parley/app/segments"
 	"parley/desk"
@@ -43,7 +44,7 @@ type App struct {
 	holds       holds
 	flights     flights
 	inboundDue  inboundDue
-	readings    readings
+	readings    readings.Cache
 	receipts    receipts
 	pools       pools
 	autoReplies *feed.Due

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"parley/app/readings"
+	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -64,7 +67,7 @@ func (a *App) ReceiveCallback(ctx context.Context, kind desk.ChannelKind, channe
 	if !a.providers[kind].(provider.CallbackProvider).Signed(at, header, body) || !known {
 		return desk.Errorf(desk.Unauthorized, "the callback's signature is not the channel's")
 	}
-	return a.storeCallback(ctx, at.Workspace, channel, body)
+	return a.storeCallback(ctx, at.Workspace, at.Channel, body)
 }
 
 // calledBack returns the channel to which a callback was sent, and whether this channel
@@ -77,8 +80,8 @@ func (a *App) calledBack(ctx context.Context, kind desk.ChannelKind, channel des
 	return at, err == nil && at.Channel.Kind == kind, err
 }
 
-func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byte) error {
-	n := desk.InboundItem{Channel: channel, ID: a.newID(), Body: body}
+func (a *App) storeCallback(ctx context.Context, ws desk.ID, channel *desk.Channel, body []byte) error {
+	n := desk.InboundItem{Channel: channel.ID, ID: a.newID(), Body: body}
 	err := a.store.InTx(ctx, ws, func(tx store.Tx) error {
 		n.ReceivedAt = tx.Now()
 		n.Due = n.ReceivedAt
@@ -87,10 +90,31 @@ func (a *App) storeCallback(ctx context.Context, ws, channel desk.ID, body []byt
 		}
 		return tx.PutInbound(n)
 	})
-	if err == nil {
-		a.inboundDue.after(ws, 0)
+	if err != nil {
+		return err
 	}
-	return err
+	wait := time.Duration(0)
+	if len(body) <= maxGathered {
+		if one, err := a.read(channel.Kind, n); err == nil && one.StatusesOnly() { // otherwise the worker meets the bug
+			wait = gathered
+		}
+	}
+	a.inboundDue.after(ws, wait)
+	return nil
+}
+
+// read reads a callback's body. If a bug makes it panic, the body stays unread.
+func (a *App) read(kind desk.ChannelKind, n desk.InboundItem) (one *readings.Reading, err error) {
+	defer steps.Caught("inbound item", &err)
+	one = &readings.Reading{}
+	if n.Body != nil { // otherwise it was deleted
+		one.Told, _, one.Err = a.providers[kind].Read(n)
+		if reader, ok := a.providers[kind].(provider.CallbackProvider); ok && one.Err == nil {
+			one.People = reader.People(n.Body)
+		}
+	}
+	a.readings.Put(n.ID, one, len(n.Body))
+	return one, nil
 }
 
 // updateTemplate stores the new status of a template of a business account. After other

@@ -50,7 +50,6 @@
 //	release.go        attempts that a person settles, one or many
 //	inbound.go        processes inbound items, update by update
 //	inbound_due.go    which workspaces have inbound items, and when the first is due
-//	readings.go       the content of callbacks, as it was read
 //	old_messages.go   deletes old messages and notes
 //	sweep.go          finds attempts whose process died; deletes what has expired
 //	callbacks.go      callbacks of providers, from the request to their effects
@@ -60,7 +59,8 @@
 // access (keys, and how members sign in), feed (the feed of events), deliver (webhooks and
 // their deliveries), daily (messages counted by day), media (files), and clock (the counter
 // of hours). Several services use cursors (signed positions in lists), vault (encrypts
-// secrets), and steps (helpers of background work).
+// secrets), and steps (helpers of background work). readings remembers callbacks as they were
+// read.
 //
 // An App's methods are safe for concurrent use, and any number of processes may share a
 // store. An App keeps in memory only queues of its own work, sends under way, and caches

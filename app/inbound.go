@@ -111,16 +111,20 @@ func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem
 		}
 		ours, err := tx.TakeInbound(list)
 		taken = len(ours)
+		var ended []endedCallback
 		for left := atOnce; err == nil && len(ours) > 0; ours = ours[1:] {
 			if left <= 0 {
 				err = tx.PutInbound(ours[0])
 				continue
 			}
 			var n int
-			n, err = a.takeItem(ctx, tx, ours[0], left, then)
+			n, err = a.takeItem(ctx, tx, ours[0], left, &ended, then)
 			left -= n
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return keepBodies(tx, ended)
 	})
 	return taken, err
 }
@@ -128,7 +132,7 @@ func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem
 // takeItem processes an item, or the next updates of a callback. It returns how many
 // updates it has processed. A panic while it reads the item becomes an error; otherwise it
 // would end the process at every try.
-func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atOnce int, then *afterwards) (taken int, err error) {
+func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atOnce int, ended *[]endedCallback, then *afterwards) (taken int, err error) {
 	defer steps.Caught("inbound item", &err)
 	channel := tx.Settings().Channel(n.Channel)
 	if channel == nil {
@@ -146,6 +150,9 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 			next := itemOf(*later, n.Channel, n.ID, min(n.Due, tx.Now()))
 			rest, wait = &next, later.Wait
 		}
+	}
+	if n.ReceivedAt != 0 && rest == nil {
+		*then = append(*then, func() { a.readings.Drop(n.ID) })
 	}
 	var unread *unreadableError
 	switch {
@@ -186,7 +193,7 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 		case dropped:
 			err = tx.EraseCallback(n)
 		default:
-			err = keepBody(tx, n, last.people, contact)
+			*ended = append(*ended, endedCallback{n, last.people, contact})
 		}
 	}
 	return len(told), err
@@ -226,7 +233,7 @@ const maxReading = 1 << 20
 func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []desk.InboundItem) ([]desk.InboundItem, error) {
 	bytes := 0
 	for i, n := range list {
-		if n.ReceivedAt == 0 || a.readings.get(n.ID) != nil {
+		if n.ReceivedAt == 0 || a.readings.Get(n.ID) != nil {
 			continue
 		}
 		var channel *desk.Channel
@@ -239,27 +246,13 @@ func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []desk.Inbound
 			return nil, err
 		}
 		if channel != nil {
-			_, _ = a.read(channel, n) // otherwise the transaction meets the bug, and postpones the item
+			_, _ = a.read(channel.Kind, n) // otherwise the transaction meets the bug, and postpones the item
 		}
 		if bytes += len(n.Body); bytes > maxReading || ctx.Err() != nil {
 			return list[:i+1], nil
 		}
 	}
 	return list, nil
-}
-
-// read reads a callback's body. If a bug makes it panic, the body stays unread.
-func (a *App) read(channel *desk.Channel, n desk.InboundItem) (one *reading, err error) {
-	defer steps.Caught("inbound item", &err)
-	one = &reading{}
-	if n.Body != nil { // otherwise it was deleted
-		one.told, _, one.err = a.providers[channel.Kind].Read(n)
-		if reader, ok := a.providers[channel.Kind].(provider.CallbackProvider); ok && one.err == nil {
-			one.people = reader.People(n.Body)
-		}
-	}
-	a.readings.put(n.ID, one)
-	return one, nil
 }
 
 // A lastPart has the data that is needed at the end of a callback: the updates before the
@@ -272,66 +265,95 @@ type lastPart struct {
 // nextPart returns the next updates of a callback. If more updates follow, rest is the item
 // for them. Otherwise rest is nil, and last has the data for the end of the callback.
 func (a *App) nextPart(tx store.Tx, channel *desk.Channel, n desk.InboundItem, atOnce int) (told []provider.Update, rest *desk.InboundItem, last *lastPart, err error) {
-	one := a.readings.get(n.ID)
+	one := a.readings.Get(n.ID)
 	if one == nil {
 		if n.Body, err = tx.Callback(n); err != nil {
 			return nil, nil, nil, err
 		}
-		if one, err = a.read(channel, n); err != nil {
+		if one, err = a.read(channel.Kind, n); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	if one.err != nil {
-		a.readings.drop(n.ID)
-		return nil, nil, nil, &unreadableError{one.err}
+	if one.Err != nil {
+		return nil, nil, nil, &unreadableError{one.Err}
 	}
 	later := n
 	later.Body, later.Skip = nil, n.Skip+atOnce
-	if later.Skip < len(one.told) {
-		return one.told[n.Skip:later.Skip], &later, nil, nil
+	if later.Skip < len(one.Told) {
+		return one.Told[n.Skip:later.Skip], &later, nil, nil
 	}
-	a.readings.drop(n.ID)
-	begun := min(n.Skip, len(one.told))
-	return one.told[begun:], nil, &lastPart{one.told[:begun], one.people}, nil
+	begun := min(n.Skip, len(one.Told))
+	return one.Told[begun:], nil, &lastPart{one.Told[:begun], one.People}, nil
 }
 
 // maxPeople is the greatest number of people in a callback whose body is kept.
 const maxPeople = 2500
 
-// keepBody keeps the body of a processed callback until any of the people whom it names is
-// erased. If one of them is not a contact, no erasure would ever delete this body, so only
-// its time is kept. A body that names more people than a real callback does is not kept
-// either, because looking them up would take too long. contact is somebody whom this
-// transaction has just read, or nil: most callbacks name nobody else, and need no look-up.
-func keepBody(tx store.Tx, n desk.InboundItem, people []desk.Identity, contact *desk.Contact) error {
-	if len(people) > maxPeople {
-		n.Body = nil
-		return tx.PutCallback(n)
-	}
+// An endedCallback is a callback that was processed to its end, with the people whom it names.
+type endedCallback struct {
+	item    desk.InboundItem
+	people  []desk.Identity
+	contact *desk.Contact // somebody whom this transaction has just read, or nil
+}
+
+// others lists the people of the callback who are not the contact: mostly nobody, and then
+// no look-up is needed.
+func (c *endedCallback) others() (list []desk.Identity) {
 	var held []desk.Claim
-	if contact != nil {
-		held = contact.Claims()
+	if c.contact != nil {
+		held = c.contact.Claims()
 	}
-	var claims []string
-	var others []desk.Identity
-	for _, i := range people {
-		claim := i.Claim()
-		claims = append(claims, claim.Value)
-		if !slices.Contains(held, claim) {
-			others = append(others, i)
+	for _, i := range c.people {
+		if !slices.Contains(held, i.Claim()) {
+			list = append(list, i)
 		}
 	}
-	if others != nil {
-		book, err := tx.Book(desk.Lookup{Identities: others})
-		if err != nil {
+	return list
+}
+
+// keepBodies keeps the bodies of processed callbacks, each until any of the people whom it names
+// is erased. If one of them is not a contact, no erasure would ever delete this body, so only
+// its time is kept. A body that names more people than a real callback does is not kept
+// either, because looking them up would take too long.
+func keepBodies(tx store.Tx, list []endedCallback) (err error) {
+	defer steps.Caught("inbound item", &err)
+	var others []desk.Identity
+	for _, c := range list {
+		if len(c.people) <= maxPeople {
+			others = append(others, c.others()...)
+		}
+	}
+	if len(others) > maxPeople { // of several callbacks
+		if err := keepBodies(tx, list[:len(list)/2]); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(others, book.Free) {
-			n.Body = nil
-			return tx.PutCallback(n)
+		return keepBodies(tx, list[len(list)/2:])
+	}
+	var book *desk.Book
+	if others != nil {
+		if book, err = tx.Book(desk.Lookup{Identities: others}); err != nil {
+			return err
 		}
 	}
-	return tx.PutCallbackPeople(n, claims)
+	for _, c := range list {
+		if err := keepBody(tx, book, &c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepBody keeps one body. The book has the people other than the callback's contact.
+func keepBody(tx store.Tx, book *desk.Book, c *endedCallback) error {
+	if len(c.people) > maxPeople || slices.ContainsFunc(c.others(), book.Free) {
+		c.item.Body = nil
+		return tx.PutCallback(c.item)
+	}
+	var claims []string
+	for _, i := range c.people {
+		claims = append(claims, i.Claim().Value)
+	}
+	return tx.PutCallbackPeople(c.item, claims)
 }
 
 // takeUpdate processes one update. It reports whether the update was dropped, so that

@@ -72,3 +72,11 @@ func itemOf(l provider.Later, channel, id desk.ID, from desk.Time) desk.InboundI
 // inboundGroup is how many inbound items share a transaction. It is small because
 // requests wait for the transaction.
 const inboundGroup = 10
+
+// gathered is how long a callback that only reports about messages waits, so that others of
+// its workspace share its transaction. Nobody waits for such a report: a broadcast's come by
+// the hundred. What people write is processed at once, with all that waits.
+const gathered = 50 * time.Millisecond
+
+// maxGathered is how many bytes a callback has at most that is read as soon as it is stored.
+const maxGathered = 16 << 10

@@ -396,8 +396,10 @@ func TestInbound_beside_one_that_is_stuck(t *testing.T) {
 	stuck := make(chan struct{})
 	release := sync.OnceFunc(func() { close(stuck) })
 	t.Cleanup(release)
-	w.meta.change(func() { w.meta.stuck = stuck })
 	w.callback(channel, many(3)...)
+	w.stop() // another process has to read it
+	w.start(app.Bounds{})
+	w.meta.change(func() { w.meta.stuck = stuck })
 	w.run()
 	other, err := w.CreateWorkspace(t.Context(), "Other", "")
 	must(t, err)

@@ -1,0 +1,75 @@
+// Package readings remembers the parsed content of callbacks from when they come until they are
+// processed, so that each is read once, and not while others wait for a transaction.
+package readings
+
+import (
+	"sync"
+
+	"parley/desk"
+	"parley/provider"
+)
+
+// A Reading is the parsed content of a callback.
+type Reading struct {
+	Told   []provider.Update
+	People []desk.Identity
+	Err    error // why the callback can't be read
+
+	bytes int // what it counts
+}
+
+// StatusesOnly tells whether a callback only reports about messages of the business.
+func (r *Reading) StatusesOnly() bool {
+	for _, h := range r.Told {
+		if h.Status == nil {
+			return false
+		}
+	}
+	return len(r.Told) > 0
+}
+
+// most limits the bodies whose readings are kept, in bytes; a longer one is kept alone. least is
+// what a short body counts.
+const (
+	most  = 4 << 20
+	least = 1 << 10
+)
+
+// A Cache has readings of callbacks that are not processed yet. It may forget any of them: a
+// callback can always be read again. Its methods are safe for concurrent use.
+type Cache struct {
+	mu    sync.Mutex
+	byID  map[desk.ID]*Reading
+	bytes int
+}
+
+// Get returns the reading of a callback, or nil.
+func (c *Cache) Get(id desk.ID) *Reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byID[id]
+}
+
+// Put remembers the reading of a callback with a body of so many bytes. If there is no room, all
+// others are forgotten.
+func (c *Cache) Put(id desk.ID, r *Reading, body int) {
+	c.Drop(id)
+	r.bytes = max(body, least)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byID == nil || c.bytes+r.bytes > most {
+		c.byID, c.bytes = map[desk.ID]*Reading{}, 0
+	}
+	c.byID[id] = r
+	c.bytes += r.bytes
+}
+
+// Drop forgets the reading of a callback.
+func (c *Cache) Drop(id desk.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.byID[id]; r != nil {
+		c.bytes -= r.bytes
+		delete(c.byID, id)
+	}
+}
