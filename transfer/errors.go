@@ -81,7 +81,7 @@ func FirstRejected(text []byte, o Options, most int) (list []Rejected, err error
 			if err := json.Unmarshal(b, &of); err != nil {
 				return err
 			}
-			return add(Rejected{of.Line, of.Error.Message, []string{string(withoutOwn(b))}})
+			return add(Rejected{of.Line, of.Error.Message, []string{string(without(b, isReason))}})
 		})
 	} else if f.Delimiter, err = f.delimiter(); err == nil {
 		err = f.records(bytes.NewReader(text), func(rec record) error {
@@ -112,10 +112,13 @@ func (f *File) kept(cells []string) (list []string) {
 	return list
 }
 
-// rejectedLine returns an object with its line and its error, or with the text as it was if
-// that is no object.
+// isReason tells whether a file of rejected rows adds a member to each object.
+func isReason(member string) bool { return member == "_line" || member == "_error" }
+
+// rejectedLine returns an object with its line and its error, in place of those that an earlier
+// file of rejected rows has added, or with the text as it was if that is no object.
 func rejectedLine(row Row, object []byte) []byte {
-	text, line := bytes.TrimSpace(row.Body), strconv.Itoa(row.Line)
+	text, line := bytes.TrimSpace(without(row.Raw, isReason)), strconv.Itoa(row.Line)
 	tail := `"_line":` + line + `,"_error":` + string(object) + "}\n"
 	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' || !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
 		return []byte(`{"_raw":` + quote(string(row.Raw)) + "," + tail)

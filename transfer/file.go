@@ -476,7 +476,7 @@ func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 				return nil
 			}
 			raw := bytes.Clone(text)
-			return do(Row{Line: line, Raw: raw, Body: withoutOwn(raw)})
+			return do(Row{Line: line, Raw: raw, Body: without(raw, ignored)})
 		})
 	}
 	c := converter{fields: f.fields, attributes: f.attributes, clearBlank: f.Options.ClearBlank, decimalComma: f.Options.DecimalComma, dates: f.Options.Dates}
@@ -504,9 +504,9 @@ func (f *File) each(file io.Reader, after int64, do func(Row) error) error {
 	})
 }
 
-// withoutOwn returns an object without the members that are parley's own, and any other text as
-// it is: who reads it says what is wrong with it.
-func withoutOwn(text []byte) []byte {
+// without returns an object without some members, and any other text as it is: who reads it says
+// what is wrong with it.
+func without(text []byte, drop func(name string) bool) []byte {
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
 		return text
@@ -524,7 +524,7 @@ func withoutOwn(text []byte) []byte {
 			return text
 		}
 		unquoted, err := jsontext.AppendUnquote(nil, name)
-		if err == nil && ignored(string(unquoted)) {
+		if err == nil && drop(string(unquoted)) {
 			continue
 		}
 		if b.Len() > 1 {

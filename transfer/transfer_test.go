@@ -328,6 +328,8 @@ func TestErrorsFile(t *testing.T) {
 	}
 	for row, want := range map[string]string{
 		`{"name":1}`: `{"name":1,"_line":4,"_error":{}}`, `{}`: `{"_line":4,"_error":{}}`, `none "x"`: `{"_raw":"none \"x\"","_line":4,"_error":{}}`,
+		`{"name":1,"parley_id":"x","_note":2,"_line":9,"_error":{"type":"y"}}`: `{"name":1,"parley_id":"x","_note":2,"_line":4,"_error":{}}`,
+		`{"_raw":"x","_line":9,"_error":{}}`:                                   `{"_raw":"x","_line":4,"_error":{}}`,
 	} {
 		if got := string(rejectedLine(Row{Line: 4, Body: []byte(row), Raw: []byte(row)}, []byte("{}"))); got != want+"\n" {
 			t.Errorf("%s: %s", row, got)
@@ -472,7 +474,7 @@ func TestFirstRejected(t *testing.T) {
 		for n, row := range []Row{{Cells: []string{"=A;da", "12"}}, {Cells: []string{"Bob", "1", "more"}}, {Cells: []string{"Eve"}}} {
 			row.Line = n + 2
 			if o.JSONL {
-				row.Body = []byte(`{"name":"Ada"}`)
+				row.Raw = []byte(`{"name":"Ada"}`)
 			}
 			if err := to.Reject(row, desk.InvalidRequest, "phone: too short", []byte(`{"message":"phone: too short"}`)); err != nil {
 				t.Fatal(err)
