@@ -33,14 +33,17 @@ func (a *App) takeInbound(ctx context.Context, ws desk.ID) (next time.Duration, 
 	if err != nil || len(list) == 0 {
 		return next, err
 	}
+	due := len(list)
 	if list, err = a.readCallbacks(ctx, ws, list); err != nil {
 		return 0, err
 	}
-	taken, err := a.takeGroup(ctx, ws, list, updatesAtOnce)
-	if err == nil && taken == 0 { // other processes took them
+	taken, rest, err := a.takeGroup(ctx, ws, list, updatesAtOnce)
+	switch {
+	case err == nil && taken == 0: // other processes took them
 		return 100 * time.Millisecond, nil
-	}
-	if err == nil || desk.IsType(err, desk.Unavailable) {
+	case err == nil && taken == due && !rest: // what came meanwhile is noted
+		return next, nil
+	case err == nil || desk.IsType(err, desk.Unavailable):
 		return 0, err // there may be more
 	}
 	for i, n := range list { // One bad item must not block the rest, so each is tried alone.
@@ -61,9 +64,9 @@ func (a *App) takeInbound(ctx context.Context, ws desk.ID) (next time.Duration, 
 // takeAlone processes one item in a transaction of its own. If that fails and the item
 // is a callback, it processes only the next update, so that a bad update fails alone.
 func (a *App) takeAlone(ctx context.Context, ws desk.ID, one []desk.InboundItem) error {
-	_, err := a.takeGroup(ctx, ws, one, updatesAtOnce)
+	_, _, err := a.takeGroup(ctx, ws, one, updatesAtOnce)
 	if err != nil && one[0].ReceivedAt != 0 && !desk.IsType(err, desk.Unavailable) {
-		_, err = a.takeGroup(ctx, ws, one, 1)
+		_, _, err = a.takeGroup(ctx, ws, one, 1)
 	}
 	return err
 }
@@ -103,18 +106,18 @@ func (a *App) passOver(ctx context.Context, ws desk.ID, n desk.InboundItem, why 
 const updatesAtOnce = 50
 
 // takeGroup handles the items that no other process has taken, up to a number of updates. It
-// returns the number of items. The rest stays stored.
-func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem, atOnce int) (taken int, err error) {
+// returns the number of items, and whether a rest of them stays stored.
+func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem, atOnce int) (taken int, rest bool, err error) {
 	err = a.inTx(ctx, ws, func(tx store.Tx, then *afterwards) error {
 		if err := lockAssignment(tx); err != nil {
 			return err
 		}
 		ours, err := tx.TakeInbound(list)
-		taken = len(ours)
+		taken, rest = len(ours), false
 		var ended []endedCallback
 		for left := atOnce; err == nil && len(ours) > 0; ours = ours[1:] {
 			if left <= 0 {
-				err = tx.PutInbound(ours[0])
+				rest, err = true, tx.PutInbound(ours[0])
 				continue
 			}
 			var n int
@@ -126,7 +129,7 @@ func (a *App) takeGroup(ctx context.Context, ws desk.ID, list []desk.InboundItem
 		}
 		return keepBodies(tx, ended)
 	})
-	return taken, err
+	return taken, rest, err
 }
 
 // takeItem processes an item, or the next updates of a callback. It returns how many
