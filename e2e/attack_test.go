@@ -297,11 +297,6 @@ func newAttacked(t *testing.T, dir string, flags []string, together []attack) *a
 	a.server = serveHandles(t, attack.handles, append(append([]string{"--data", dir}, flags...), attack.serve...)...)
 	a.nodes, a.neighbour.nodes = []*server{a.server}, []*server{a.server}
 	a.mallory = a.signsIn("Mallory")
-	for n := range 1 + 2*int(*attackFor/signInEvery)/triesOfMember + 2*(len(together)-1) { // on a slow machine, an attack takes longer than attackFor
-		m := a.neighbour.signsIn(fmt.Sprintf("Neighbour%d", n))
-		m.mustPost(t, 303, "/me/password", url.Values{"member": {m.id}, "password": {rightPassword}})
-		a.members = append(a.members, m)
-	}
 	c := a.client(t, a.neighbour.key, 4)
 	var rows []string
 	for n := range 20 {
@@ -329,12 +324,23 @@ func serveHandles(t testing.TB, handles int, args ...string) *server {
 	return s
 }
 
+// moreMembers adds the members who sign in during the next attack. On a slow machine, it takes
+// longer than attackFor.
+func (a *attacked) moreMembers() {
+	for len(a.members)*triesOfMember < a.signIns+2*int(*attackFor/signInEvery)+leastCalls {
+		m := a.neighbour.signsIn(fmt.Sprintf("Neighbour%d", len(a.members)))
+		m.mustPost(a.t, 303, "/me/password", url.Values{"member": {m.id}, "password": {rightPassword}})
+		a.members = append(a.members, m)
+	}
+}
+
 // of is a method that scales a count to the chosen strength. The result is at least 1.
 func (a *attacked) of(count int) int { return max(1, int(float64(count)**attackStrength)) }
 
 // run makes the attack, and measures the neighbour's waits meanwhile.
 func (a *attacked) run(t *testing.T, attack attack) {
 	a.t, a.neighbour.t = t, t
+	a.moreMembers()
 	if attack.prepare != nil {
 		attack.prepare(a)
 	}
