@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -50,4 +51,36 @@ func TestMerges(t *testing.T) {
 			golden(t, s.do(c.call, c.body))
 		})
 	}
+}
+
+// TestMerges_without_reading: a key that may only merge gets the answers to its own decisions, also
+// when it tries them first or repeats them.
+func TestMerges_without_reading(t *testing.T) {
+	s := newDesk(t)
+	crm := func(list ...string) string {
+		var b []string
+		for _, v := range list {
+			b = append(b, `{"kind":"crm","value":"`+v+`"}`)
+		}
+		return `{"identities":[` + strings.Join(b, ",") + `]}`
+	}
+	var people []string
+	for _, v := range []string{"1", "2", "3", "4"} {
+		people = append(people, contact(t, s.want(201, "POST /v1/contacts", crm(v))).ID)
+	}
+	key := s.newKey(s.ws, "contacts:merge")
+	decided := func(call, body string) {
+		t.Helper()
+		tried := strings.Replace(strings.Replace(body, "{", `{"dry_run":true,`, 1), ",}", "}", 1)
+		for _, sent := range []string{tried, body, tried, body} {
+			if r := s.as(key, call, sent); r.status != 200 {
+				t.Errorf("%s %s: %d %s", call, sent, r.status, r.body)
+			}
+		}
+	}
+	decided("POST /v1/contacts/"+people[0]+"/merge", `{"from":"`+people[1]+`"}`)
+	s.want(409, "POST /v1/contacts", crm("3", "4"))
+	s.app.Conflicts.StoreNow(t.Context())
+	decided("POST /v1/conflicts/"+ids(t, s.want(200, "GET /v1/conflicts", ""))[0]+"/resolve", `{"action":"dismiss"}`)
+	decided("POST /v1/merges/"+ids(t, s.want(200, "GET /v1/merges", ""))[0]+"/undo", `{}`)
 }

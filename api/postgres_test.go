@@ -36,7 +36,7 @@ func TestPostgres(t *testing.T) {
 		TestLaw,
 		TestHistory, TestExport, TestErased, TestSearch,
 		TestDeleteMedia, TestMedia, TestMediaNames, TestMediaRanges, TestMediaRefused,
-		TestMerges, TestConflicts, TestNotes, TestNotesWithoutWrite, TestNotesStay,
+		TestMerges, TestMerges_without_reading, TestConflicts, TestNotes, TestNotesWithoutWrite, TestNotesStay,
 		TestPolicy,
 		TestLongReference,
 		TestReplyRefused, TestReplyRefusedByProvider, TestReplyKeys, TestReplyAtTheEnd, TestReplyAddress, TestErasureRaces,

@@ -95,7 +95,7 @@ func TestCallback_gathered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	channel := w.connect(metaNumber, metaBusiness)
-	var sent []desk.SentMessage
+	sent := []desk.SentMessage{w.sent("0", on(channel)), w.sent("1", on(channel))}
 	reported := w.clock.uptime()
 	// waits checks that a report waits, unless the machine was too slow to see it.
 	waits := func() {
@@ -105,11 +105,8 @@ func TestCallback_gathered(t *testing.T) {
 			t.Fatalf("after a report: %v, the next in %v", list, next)
 		}
 	}
-	for i := range 2 {
-		key := fmt.Sprint(i)
-		sent = append(sent, w.sent(key, on(channel)))
+	for _, key := range []string{"0", "1"} { // the second waits as long as the first does
 		report := said(w.holder(key).ID, desk.Delivered)
-		reported = w.clock.uptime()
 		w.callback(channel, provider.Update{Channel: metaNumber, Status: &report})
 		waits()
 	}

@@ -19,7 +19,7 @@ func TestErase(t *testing.T) {
 	absent := desk.Erasure{ID: desk.ID{1}, At: 5}
 	list := []desk.Erasure{{ID: goes.ID, At: 9}, absent, {ID: theirs.ID, At: 3}, {ID: goes.ID, At: 7}}
 	for _, want := range []int{1, 0} {
-		if erased, err := w.Erase(t.Context(), w.operator(), list); erased != want || err != nil {
+		if erased, _, err := w.Erase(t.Context(), w.operator(), list); erased != want || err != nil {
 			t.Errorf("%d are erased, %v; want %d", erased, err, want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestErase(t *testing.T) {
 	}
 	p, key := w.caller(), desk.APIKey{Permissions: []desk.Permission{desk.ContactsWrite}}
 	p.Key = &key
-	if _, err := w.Erase(t.Context(), p, []desk.Erasure{{ID: stays.ID}}); !desk.IsType(err, desk.Forbidden) && !desk.IsType(err, desk.Unauthorized) || w.contact(stays.ID) == nil {
+	if _, _, err := w.Erase(t.Context(), p, []desk.Erasure{{ID: stays.ID}}); !desk.IsType(err, desk.Forbidden) && !desk.IsType(err, desk.Unauthorized) || w.contact(stays.ID) == nil {
 		t.Errorf("without the permission: %v", err)
 	}
 }
@@ -59,9 +59,8 @@ func TestErase_merged(t *testing.T) {
 	w.merge(w.contact(into.ID), later)
 	top := w.put(mailed("top@example.com"))
 	w.merge(top, w.contact(into.ID))
-	list := []desk.Erasure{{ID: goes, At: 9}}
 	for _, want := range []int{1, 0} {
-		if erased, err := w.Erase(t.Context(), w.operator(), list); erased != want || err != nil {
+		if erased, err := w.eraseAll(goes); erased != want || err != nil {
 			t.Fatalf("%d are erased, %v; want %d", erased, err, want)
 		}
 	}
@@ -71,11 +70,35 @@ func TestErase_merged(t *testing.T) {
 		}
 	}
 
-	// A merge that can't be undone any more is told, and not passed over.
+	// A merge that can't be undone any more is told, and not passed over, unless the list deletes
+	// the other contact, too.
 	goes = w.put(phoned("905321110099")).ID
 	w.merge(w.contact(into.ID), w.contact(goes))
 	w.clock.advance(desk.UndoMerge + time.Hour)
-	if erased, err := w.Erase(t.Context(), w.operator(), []desk.Erasure{{ID: goes, At: 9}}); !desk.IsType(err, desk.UndoExpired) {
+	if erased, err := w.eraseAll(goes); erased != 0 || !desk.IsType(err, desk.UndoExpired) {
 		t.Errorf("%d are erased, %v", erased, err)
 	}
+	if erased, err := w.eraseAll(goes, into.ID); erased != 1 || err != nil {
+		t.Errorf("with the other contact: %d are erased, %v", erased, err)
+	}
+}
+
+// eraseAll erases contacts one by one, and then those that were part of another one.
+func (w *world) eraseAll(contacts ...desk.ID) (erased int, err error) {
+	var merged []desk.ID
+	for _, id := range contacts {
+		n, parts, err := w.Erase(w.t.Context(), w.operator(), []desk.Erasure{{ID: id, At: 9}})
+		must(w.t, err)
+		erased, merged = erased+n, append(merged, parts...)
+	}
+	for _, id := range merged {
+		there, err := w.EraseMerged(w.t.Context(), w.operator(), id)
+		if err != nil {
+			return erased, err
+		}
+		if there {
+			erased++
+		}
+	}
+	return erased, nil
 }

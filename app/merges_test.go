@@ -342,6 +342,31 @@ func TestMerge_undone(t *testing.T) {
 	}
 }
 
+// TestMerge_part_erased: an older merge that was undone names a contact that is part of another one
+// now. It is shown with that one, and goes with it, with its values.
+func TestMerge_part_erased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	part, other, top := w.put(mailed("a@x.example")), w.put(mailed("b@x.example")), w.put(mailed("s@x.example"))
+	for _, pair := range [][2]desk.ID{{other.ID, part.ID}, {part.ID, other.ID}} {
+		_, err := w.Merges.Undo(t.Context(), w.caller(), w.merge(w.contact(pair[0]), w.contact(pair[1])).ID)
+		must(t, err)
+	}
+	w.merge(top, w.contact(part.ID))
+	merged := func(of desk.ID) int {
+		list, _, err := w.Merges.Merges(t.Context(), w.caller(), of, "", 10)
+		must(t, err)
+		return len(list)
+	}
+	if n := merged(top.ID); n != 3 {
+		t.Errorf("%d merges of the contact with the part, want 3", n)
+	}
+	w.deleteContact(top.ID)
+	if n := merged(desk.ID{}); n != 0 {
+		t.Errorf("%d merges are left", n)
+	}
+}
+
 var (
 	ringClients = flag.Int("ring-clients", 8, "how many clients merge contacts into each other at once in TestMerge_rings. Long run: -run 'TestMerge_rings|TestPostgres/TestMerge_rings' -ring-clients 64 -ring-rounds 200 -timeout 60m")
 	ringRounds  = flag.Int("ring-rounds", 1, "how often the clients of TestMerge_rings do so; see -ring-clients")

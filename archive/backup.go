@@ -112,11 +112,23 @@ func Backup(ctx context.Context, database, to, version string, step func(doing s
 		return r, fmt.Errorf("the backup can't be read again: %w", err)
 	}
 	r.File = to
-	// A link, unlike a rename, does not replace a file.
-	if err := os.Link(filepath.Join(scratch, "backup"), to); err != nil {
+	if err := place(filepath.Join(scratch, "backup"), to, os.Link); err != nil {
 		return r, err
 	}
 	return r, syncDir(filepath.Dir(to))
+}
+
+// place gives a finished file its name. A link, unlike a rename, does not replace a file that
+// somebody has made there meanwhile; file systems without links get a rename.
+func place(from, to string, link func(from, to string) error) error {
+	err := link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, there := os.Lstat(to); !errors.Is(there, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(from, to)
 }
 
 // verify reads a backup again, and returns its size and hash.

@@ -43,7 +43,7 @@ type Patient struct {
 }
 
 const (
-	leastFree = 100 << 20       // with less room, writes may fail at any time
+	leastFree = 100_000_000     // with less room, writes may fail at any time
 	staleness = time.Minute     // the search may be this far behind
 	clocks    = 2 * time.Second // clocks may differ by this
 )

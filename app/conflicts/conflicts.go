@@ -54,6 +54,12 @@ func (a *Service) Conflict(ctx context.Context, p desk.Principal, id desk.ID) (*
 	if err := p.Allow(desk.ContactsRead); err != nil {
 		return nil, err
 	}
+	return a.conflict(ctx, p, id)
+}
+
+// conflict is Conflict for whoever decides: a decision's answer shows the conflict, also to those
+// who may not read others.
+func (a *Service) conflict(ctx context.Context, p desk.Principal, id desk.ID) (*Named, error) {
 	found, err := a.Store.ConflictsByID(ctx, p.Workspace(), []desk.ID{id})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,8 @@ import (
 const (
 	// gather is how long refusals are gathered before they are stored.
 	gather = 300 * time.Millisecond
+	// longest is how long they wait while the database does not store them.
+	longest = time.Second
 	// atOnce is how many sets one transaction stores; then it is the turn of another workspace.
 	atOnce = 50
 	// mostSets is how many sets of all workspaces wait in memory.
@@ -32,11 +34,7 @@ func (a *Service) Note(ws desk.ID, actor desk.Actor, refusal error) {
 	key, now := c.Key(), a.Uptime()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w := a.waiting[ws]
-	if w == nil {
-		w = &waiting{sets: map[[32]byte]*desk.Conflict{}, room: desk.ConflictBurst, at: now}
-		a.waiting[ws] = w
-	}
+	w := a.waitingOf(ws, now)
 	w.room = min(desk.ConflictBurst, w.room+(now-w.at).Seconds()*desk.ConflictRate)
 	w.at = now
 	if known := w.sets[key]; known != nil {
@@ -47,11 +45,41 @@ func (a *Service) Note(ws desk.ID, actor desk.Actor, refusal error) {
 		return // a flood
 	}
 	w.room--
+	a.add(w, key, c)
+}
+
+// waitingOf returns what waits of a workspace. It is for a locked Service.
+func (a *Service) waitingOf(ws desk.ID, now time.Duration) *waiting {
+	w := a.waiting[ws]
+	if w == nil {
+		w = &waiting{sets: map[[32]byte]*desk.Conflict{}, room: desk.ConflictBurst, at: now}
+		a.waiting[ws] = w
+	}
+	return w
+}
+
+// add lets a new set wait. It is for a locked Service.
+func (a *Service) add(w *waiting, key [32]byte, c *desk.Conflict) {
 	w.sets[key], w.order = c, append(w.order, key)
 	a.sets++
 	select {
 	case a.noted <- struct{}{}:
 	default:
+	}
+}
+
+// putBack lets sets wait again that could not be stored, unless too many wait by now.
+func (a *Service) putBack(ws desk.ID, sets []*desk.Conflict) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := a.waitingOf(ws, a.Uptime())
+	for _, c := range sets {
+		key := c.Key()
+		if known := w.sets[key]; known != nil {
+			known.Add(c)
+		} else if a.sets < mostSets {
+			a.add(w, key, c)
+		}
 	}
 }
 
@@ -66,16 +94,19 @@ func (a *Service) NoteAll(ws desk.ID, actor desk.Actor, refusals []error) {
 
 // Remember stores conflicts until ctx ends, and then what still waits.
 func (a *Service) Remember(ctx context.Context) {
+	wait := gather
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-a.noted:
-			pause := time.NewTimer(gather)
+			pause := time.NewTimer(wait)
 			select {
 			case <-ctx.Done():
 			case <-pause.C:
 			}
-			a.StoreNow(ctx)
+			if wait = min(2*wait, longest); a.StoreNow(ctx) {
+				wait = gather
+			}
 		}
 	}
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
@@ -83,9 +114,11 @@ func (a *Service) Remember(ctx context.Context) {
 	a.StoreNow(last)
 }
 
-// StoreNow stores what waits, the workspaces in turn. Remember calls it soon after each refusal;
-// a process without Remember calls it by itself.
-func (a *Service) StoreNow(ctx context.Context) {
+// StoreNow stores what waits, the workspaces in turn, and tells whether all could be stored; the
+// rest waits for the next call. Remember calls it soon after each refusal; a process without
+// Remember calls it by itself.
+func (a *Service) StoreNow(ctx context.Context) (all bool) {
+	failed := map[desk.ID][]*desk.Conflict{}
 	for more := true; more && ctx.Err() == nil; {
 		more = false
 		for ws, sets := range a.take() {
@@ -95,10 +128,15 @@ func (a *Service) StoreNow(ctx context.Context) {
 				more = true
 			case desk.IsType(err, desk.NotFound): // the workspace was deleted
 			default:
-				a.Log.WarnContext(ctx, "conflicts between contacts were not stored", "workspace_id", ws, "err", err)
+				failed[ws] = append(failed[ws], sets...)
+				a.Log.WarnContext(ctx, "conflicts between contacts were not stored; they will be stored again later", "workspace_id", ws, "err", err)
 			}
 		}
 	}
+	for ws, sets := range failed {
+		a.putBack(ws, sets)
+	}
+	return len(failed) == 0
 }
 
 // take takes a few sets of each workspace.

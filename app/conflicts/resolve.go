@@ -61,7 +61,7 @@ func (a *Service) Resolve(ctx context.Context, p desk.Principal, id desk.ID, d d
 	if err != nil {
 		return nil, err
 	}
-	return a.Conflict(ctx, p, id)
+	return a.conflict(ctx, p, id)
 }
 
 // decided tells whether the decision was carried out already.
@@ -180,7 +180,7 @@ func order(t desk.EventType) int {
 // Try is Resolve as a dry run: it stores nothing and takes no lock. The resolution has no time,
 // and no merges.
 func (a *Service) Try(ctx context.Context, p desk.Principal, id desk.ID, d desk.ConflictDecision) (*Named, error) {
-	c, err := a.Conflict(ctx, p, id)
+	c, err := a.conflict(ctx, p, id)
 	if err != nil {
 		return nil, err
 	}

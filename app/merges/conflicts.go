@@ -1,6 +1,8 @@
 package merges
 
 import (
+	"slices"
+
 	"parley/desk"
 	"parley/store"
 )
@@ -14,7 +16,7 @@ func renameConflicts(tx store.Tx, m *desk.Merge, now desk.Time) (events []desk.E
 		return nil, err
 	}
 	for _, c := range list {
-		if c.Status == desk.ConflictResolved && c.Resolution.Decision.Action == desk.ConflictMerge {
+		if mergeDecided(c) {
 			continue
 		}
 		alone := c.Rename(m.From, m.Into)
@@ -39,6 +41,11 @@ func renameConflicts(tx store.Tx, m *desk.Merge, now desk.Time) (events []desk.E
 	return events, nil
 }
 
+// mergeDecided tells whether a conflict was resolved by a merge.
+func mergeDecided(c *desk.Conflict) bool {
+	return c.Status == desk.ConflictResolved && c.Resolution.Decision.Action == desk.ConflictMerge
+}
+
 // putRenamed stores a conflict whose set has changed. If there is one of this set already, they
 // become one. It returns the id of the conflict that stays.
 func putRenamed(tx store.Tx, c *desk.Conflict, actor desk.Actor, now desk.Time) (kept desk.ID, events []desk.Event, err error) {
@@ -59,22 +66,35 @@ func putRenamed(tx store.Tx, c *desk.Conflict, actor desk.Actor, now desk.Time) 
 }
 
 // returnConflicts gives an undone merge's contact its conflicts back, and opens those again that
-// the merge has resolved.
+// the merge has resolved. Conflicts of the other contact with refusals since the merge may be about
+// either: they name both.
 func returnConflicts(tx store.Tx, m *desk.Merge, actor desk.Actor, now desk.Time) (events []desk.Event, err error) {
+	give := func(c *desk.Conflict, both bool) error {
+		c.Return(m, both)
+		_, more, err := putRenamed(tx, c, actor, now)
+		events = append(events, more...)
+		return err
+	}
 	for _, r := range m.Undo.Renamed {
 		c, err := tx.Conflict(r.Conflict)
+		if err == nil && c != nil {
+			err = give(c, r.Both)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if c == nil {
+	}
+	list, err := tx.ConflictsWith(m.Into)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		if c.LastAt < m.At || mergeDecided(c) || slices.Contains(c.Contacts, m.From) {
 			continue
 		}
-		c.Return(m, r.Both)
-		_, more, err := putRenamed(tx, c, actor, now)
-		if err != nil {
+		if err := give(c, true); err != nil {
 			return nil, err
 		}
-		events = append(events, more...)
 	}
 	for _, id := range m.Undo.Conflicts {
 		c, err := tx.Conflict(id)

@@ -224,8 +224,12 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, r Request) (*desk.M
 			return nil, err
 		}
 		if known := of[r.From]; !known.Merge.IsZero() {
-			if m, err := a.Merge(ctx, p, known.Merge); err != nil || m.Into == r.Into {
-				return m, err
+			m, err := a.merge(ctx, ws, known.Merge)
+			if err != nil {
+				return nil, err
+			}
+			if m.Into == r.Into {
+				return a.shown(m), nil
 			}
 		}
 	}

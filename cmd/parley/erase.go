@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,17 +57,25 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 		defer shown.clear()
 		var done erased
 		var list []desk.Erasure
-		flush := func() error {
+		var merged []desk.ID
+		interrupted := func() error {
 			if ctx.Err() != nil {
 				return errors.New("interrupted: run the command again")
 			}
-			n, err := a.Erase(ctx, p, list)
+			return nil
+		}
+		flush := func() error {
+			if err := interrupted(); err != nil {
+				return err
+			}
+			n, parts, err := a.Erase(ctx, p, list)
 			if err != nil {
 				return err
 			}
-			done.Erased, done.Absent = done.Erased+n, done.Absent+len(list)-n
+			merged = append(merged, parts...)
+			done.Erased, done.Absent = done.Erased+n, done.Absent+len(list)-len(parts)-n
 			list = list[:0]
-			shown.show("read", c.File, done.Erased+done.Absent)
+			shown.show("read", c.File, done.Erased+done.Absent+len(merged))
 			return nil
 		}
 		err := c.each(file, func(e desk.Erasure) error {
@@ -81,7 +90,33 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 		if err != nil {
 			return err
 		}
+		var stay error // why the first of those stays that can't be separated any more
+		staying := 0
+		for n, id := range merged { // now that the contacts are deleted of which they may be part
+			if err := interrupted(); err != nil {
+				return err
+			}
+			there, err := a.EraseMerged(ctx, p, id)
+			switch {
+			case desk.IsType(err, desk.UndoExpired):
+				staying++
+				stay = cmp.Or(stay, err)
+			case err != nil:
+				return err
+			case there:
+				done.Erased++
+			default:
+				done.Absent++
+			}
+			shown.show("separated", c.File, n+1)
+		}
 		shown.clear()
+		if staying > 1 {
+			stay = fmt.Errorf("%w (and %d others like it)", stay, staying-1)
+		}
+		if stay != nil {
+			return stay
+		}
 		return s.answer(done, "Deleted %d contacts. %d others are not there.\n", done.Erased, done.Absent)
 	})
 }

@@ -16,8 +16,10 @@ const (
 	mergeOfQuery    = `SELECT ` + mergeColumns + `, undo FROM merges WHERE workspace_id = $1 AND from_id = $2 AND survivor_id IS NOT NULL`
 	mergesQuery     = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 	// The indexes of the columns find the merges of a contact, and few are sorted.
-	mergesOfQuery = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = $1 AND id < $2
-		AND (into_id = $4 OR from_id = $4 OR survivor_id = $4) ORDER BY id DESC LIMIT $3`
+	mergesOfQuery = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = $1 AND id IN (
+		SELECT id FROM merges WHERE workspace_id = $1 AND into_id IN ` + withMerged + ` AND id < $3
+		UNION SELECT id FROM merges WHERE workspace_id = $1 AND from_id IN ` + withMerged + ` AND id < $3)
+		ORDER BY id DESC LIMIT $4`
 	mergedQuery = `SELECT u.id, l.survivor_id, l.id FROM unnest($2::uuid[]) u (id) CROSS JOIN LATERAL
 		(SELECT survivor_id, id FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL OFFSET 0) l`
 	mergedIntoQuery = `SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = $2 ORDER BY from_id`
@@ -88,7 +90,7 @@ func (s *Store) Merges(ctx context.Context, ws, contact desk.ID, before *desk.ID
 	}
 	query, args := mergesQuery, []any{uuid(ws), uuid(*before), limit + 1}
 	if !contact.IsZero() {
-		query, args = mergesOfQuery, append(args, uuid(contact))
+		query, args = mergesOfQuery, []any{uuid(ws), uuids([]desk.ID{contact}), uuid(*before), limit + 1}
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		list, next = nil, nil
@@ -159,8 +161,12 @@ func (s *Store) ForgetMerges(ctx context.Context, ws desk.ID, before desk.Time, 
 	return n, nil
 }
 
-// eraseMerges deletes the merges of deleted contacts, notes the contacts that were part of them as
-// deleted, and deletes the history and the responses of endpoints of these.
+// withMerged is contacts with all that are part of them.
+const withMerged = `(SELECT unnest($2::uuid[]) UNION ALL SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]))`
+
+// eraseMerges deletes the merges of deleted contacts, and those of the contacts that were part of
+// them, undone ones, too. It notes these contacts as deleted, and deletes their history and the
+// responses of endpoints that name them.
 func eraseMerges(p *pipe, ws desk.ID, contacts any) {
 	p.put(`SELECT 1 FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]) ORDER BY id FOR UPDATE`, uuid(ws), contacts) // who adds to the history waits
 	eraseConflicts(p, ws, contacts)
@@ -168,7 +174,9 @@ func eraseMerges(p *pipe, ws desk.ID, contacts any) {
 		WHERE m.workspace_id = $1 AND m.survivor_id = ANY ($2::uuid[]) ON CONFLICT DO NOTHING`, uuid(ws), contacts)
 	p.put(`DELETE FROM history WHERE workspace_id = $1 AND contact_id IN (SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]))`, uuid(ws), contacts)
 	p.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id IN (SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]))`, uuid(ws), contacts)
-	p.put(`DELETE FROM merges WHERE workspace_id = $1 AND (survivor_id = ANY ($2::uuid[]) OR into_id = ANY ($2::uuid[]) OR from_id = ANY ($2::uuid[]))`, uuid(ws), contacts)
+	p.put(`DELETE FROM merges WHERE workspace_id = $1 AND id IN (
+		SELECT id FROM merges WHERE workspace_id = $1 AND into_id IN `+withMerged+`
+		UNION SELECT id FROM merges WHERE workspace_id = $1 AND from_id IN `+withMerged+`)`, uuid(ws), contacts)
 }
 
 func (t *tx) Merge(id desk.ID) (*desk.Merge, error) {
@@ -254,8 +262,7 @@ func (t *tx) HeardSince(channel, contact desk.ID, after desk.Time) (desk.Time, e
 // eraseConflicts deletes the conflicts of deleted contacts, and of all that are part of them: a
 // conflict that somebody decided about still names these, with their identities.
 func eraseConflicts(p *pipe, ws desk.ID, contacts any) {
-	const of = ` IN (SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id IN
-		(SELECT unnest($2::uuid[]) UNION ALL SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[])))`
+	const of = ` IN (SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id IN ` + withMerged + `)`
 	p.put(`DELETE FROM conflicts WHERE workspace_id = $1 AND id`+of, uuid(ws), contacts)
 	p.put(`DELETE FROM conflict_contacts WHERE workspace_id = $1 AND conflict_id`+of, uuid(ws), contacts)
 }

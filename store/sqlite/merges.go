@@ -14,10 +14,9 @@ const (
 	mergeOfQuery  = `SELECT ` + mergeColumns + `, undo FROM merges INDEXED BY merges_from WHERE workspace_id = ? AND from_id = ? AND survivor_id IS NOT NULL`
 	mergesQuery   = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT +?3`
 	mergesOfQuery = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = ?1 AND id IN (
-		SELECT id FROM merges INDEXED BY merges_into WHERE workspace_id = ?1 AND into_id = ?4 AND id < ?2
-		UNION SELECT id FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id = ?4 AND id < ?2
-		UNION SELECT id FROM merges INDEXED BY merges_survivor WHERE workspace_id = ?1 AND survivor_id = ?4 AND survivor_id IS NOT NULL AND id < ?2)
-		ORDER BY id DESC LIMIT +?3`
+		SELECT id FROM merges INDEXED BY merges_into WHERE workspace_id = ?1 AND into_id IN ` + withMerged + ` AND id < ?3
+		UNION SELECT id FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id IN ` + withMerged + ` AND id < ?3)
+		ORDER BY id DESC LIMIT +?4`
 	mergedQuery     = `SELECT survivor_id, id FROM merges INDEXED BY merges_from WHERE workspace_id = ? AND from_id = ? AND survivor_id IS NOT NULL`
 	mergedIntoQuery = `SELECT from_id FROM merges INDEXED BY merges_survivor WHERE workspace_id = ? AND survivor_id = ? AND survivor_id IS NOT NULL ORDER BY from_id`
 	countFilesQuery = `SELECT count(*) FROM (SELECT 1 FROM media INDEXED BY media_contact WHERE workspace_id = ? AND contact_id = ? AND contact_id IS NOT NULL LIMIT +?)`
@@ -108,7 +107,7 @@ func (s *Store) Merges(ctx context.Context, ws, contact desk.ID, before *desk.ID
 	err = s.read(ctx, int64(pointRead*limit), func(c conn) error {
 		rows := c.stmt(mergesQuery).id(ws).id(*before).int(int64(limit) + 1)
 		if !contact.IsZero() {
-			rows = c.stmt(mergesOfQuery).id(ws).id(*before).int(int64(limit) + 1).id(contact)
+			rows = c.stmt(mergesOfQuery).id(ws).id(contact).id(*before).int(int64(limit) + 1)
 		}
 		size := desk.NewPageSize(limit)
 		for next == nil && rows.next() {
@@ -210,8 +209,9 @@ func (s *Store) ForgetMerges(_ context.Context, ws desk.ID, before desk.Time, li
 	return n, err
 }
 
-// eraseMerges deletes the merges of a deleted contact. The contacts that were part of it
-// are noted as deleted, too; their history and the responses of endpoints that name them go.
+// eraseMerges deletes the merges of a deleted contact, and those of the contacts that were part of
+// it, undone ones, too. These contacts are noted as deleted; their history and the responses of
+// endpoints that name them go.
 func eraseMerges(c conn, ws, contact desk.ID) error {
 	if err := eraseConflicts(c, ws, contact); err != nil {
 		return err
@@ -222,9 +222,9 @@ func eraseMerges(c conn, ws, contact desk.ID) error {
 			WHERE m.workspace_id = ?1 AND m.survivor_id = ?2 AND m.survivor_id IS NOT NULL ON CONFLICT DO NOTHING`,
 		`DELETE FROM history WHERE workspace_id = ?1 AND contact_id IN (SELECT from_id FROM merges INDEXED BY merges_survivor WHERE workspace_id = ?1 AND survivor_id = ?2 AND survivor_id IS NOT NULL)`,
 		`DELETE FROM delivery_responses WHERE workspace_id = ?1 AND contact_id IN (SELECT from_id FROM merges INDEXED BY merges_survivor WHERE workspace_id = ?1 AND survivor_id = ?2 AND survivor_id IS NOT NULL)`,
-		`DELETE FROM merges INDEXED BY merges_survivor WHERE workspace_id = ?1 AND survivor_id = ?2 AND survivor_id IS NOT NULL`,
-		`DELETE FROM merges INDEXED BY merges_into WHERE workspace_id = ?1 AND into_id = ?2`,
-		`DELETE FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id = ?2`,
+		`DELETE FROM merges WHERE workspace_id = ?1 AND id IN (
+			SELECT id FROM merges INDEXED BY merges_into WHERE workspace_id = ?1 AND into_id IN ` + withMerged + `
+			UNION SELECT id FROM merges INDEXED BY merges_from WHERE workspace_id = ?1 AND from_id IN ` + withMerged + `)`,
 	} {
 		if err := c.stmt(query).id(ws).id(contact).run(); err != nil {
 			return err
