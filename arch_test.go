@@ -26,7 +26,7 @@ import (
 var rooms = map[string][]string{
 	"":     {}, // doc.go
 	"desk": {},
-	"app":  {"app/access", "app/broadcast", "app/clock", "app/conflicts", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/imports", "app/media", "app/merges", "app/readings", "app/search", "app/segments", "app/steps", "app/vault", "desk", "provider", "store"},
+	"app":  {"app/access", "app/broadcast", "app/clock", "app/conflicts", "app/cursors", "app/daily", "app/deliver", "app/exports", "app/feed", "app/holds", "app/imports", "app/media", "app/merges", "app/readings", "app/search", "app/segments", "app/steps", "app/vault", "desk", "provider", "store"},
 
 	// The services that app is composed of, and packages that several of them need.
 	"app/access":    {"desk", "store"},
@@ -42,6 +42,7 @@ var rooms = map[string][]string{
 	"transfer":      {"desk"},
 	"doctor":        {"config", "desk", "store"},
 	"archive":       {"store/sqlite"},
+	"app/holds":     {"desk"},
 	"app/readings":  {"desk", "provider"},
 	"app/search":    {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/segments":  {"app/cursors", "desk", "store"},

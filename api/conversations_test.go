@@ -151,6 +151,11 @@ func TestConversationLists(t *testing.T) {
 		"/v1/conversations/" + conversations[0] + "/messages?":        6,
 		"/v1/conversations/" + conversations[1] + "/messages?":        1,
 	}
+	const nobody = "00000000-0000-7000-8000-0000000000ff"
+	for _, list := range []string{"/v1/contacts/" + nobody + "/conversations", "/v1/conversations/" + nobody + "/messages"} {
+		s.want(400, "GET "+list+"?cursor=junk", "") // the shape of the request comes first
+		s.want(404, "GET "+list, "")
+	}
 	cursors := map[string]string{}
 	for list, want := range lists {
 		whole := ids(t, s.want(200, "GET "+list+"limit=200", ""))

@@ -11,6 +11,7 @@ import (
 	"parley/app/deliver"
 	"parley/app/exports"
 	"parley/app/feed"
+	"parley/app/holds"
 	"parley/app/imports"
 	"parley/app/media"
 	"parley/app/merges"
@@ -41,7 +42,7 @@ type App struct {
 	ending
 	writer      *writer
 	libraries   libraries
-	holds       holds
+	holds       holds.Keys
 	flights     flights
 	inboundDue  inboundDue
 	readings    readings.Cache

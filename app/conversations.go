@@ -38,32 +38,45 @@ func (a *App) filtered(ctx context.Context, p desk.Principal, name string, f des
 	if cursor == "" && !f.Channel.IsZero() && p.Settings.Channel(f.Channel) == nil {
 		return nil, "", nil // an unknown channel has no conversations
 	}
-	return a.conversations(ctx, list, f, cursor, limit)
+	after, err := a.conversationPlace(list, cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	return a.conversations(ctx, list, f, after, limit)
 }
 
 // ContactConversations is like Conversations, for one contact. It returns NotFound if there
 // is no such contact.
 func (a *App) ContactConversations(ctx context.Context, p desk.Principal, contact desk.ID, status desk.ConversationStatus, cursor string, limit int) ([]*desk.Conversation, string, error) {
-	if _, err := a.contact(ctx, p.Workspace(), contact); err != nil {
+	list := cursors.List{Workspace: p.Workspace(), Name: "contact conversations", Filter: fmt.Sprintf("%s %q", contact, status)}
+	after, err := a.conversationPlace(list, cursor)
+	if err == nil {
+		_, err = a.contact(ctx, p.Workspace(), contact)
+	}
+	if err != nil {
 		return nil, "", err
 	}
-	list := cursors.List{Workspace: p.Workspace(), Name: "contact conversations", Filter: fmt.Sprintf("%s %q", contact, status)}
-	return a.conversations(ctx, list, desk.ConversationFilter{Contact: contact, Status: status}, cursor, limit)
+	return a.conversations(ctx, list, desk.ConversationFilter{Contact: contact, Status: status}, after, limit)
 }
 
-func (a *App) conversations(ctx context.Context, list cursors.List, f desk.ConversationFilter, cursor string, limit int) ([]*desk.Conversation, string, error) {
-	var after *desk.ConversationPlace
-	if cursor != "" {
-		place, err := a.cursors.Open(list, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		after = &desk.ConversationPlace{
-			LastMessageAt: desk.Time(binary.BigEndian.Uint64(place)),
-			CreatedAt:     desk.Time(binary.BigEndian.Uint64(place[8:])),
-			ID:            desk.ID(place[16:]),
-		}
+// conversationPlace returns the position of a cursor in a list of conversations, nil for the
+// first page.
+func (a *App) conversationPlace(list cursors.List, cursor string) (*desk.ConversationPlace, error) {
+	if cursor == "" {
+		return nil, nil
 	}
+	place, err := a.cursors.Open(list, cursor)
+	if err != nil {
+		return nil, err
+	}
+	return &desk.ConversationPlace{
+		LastMessageAt: desk.Time(binary.BigEndian.Uint64(place)),
+		CreatedAt:     desk.Time(binary.BigEndian.Uint64(place[8:])),
+		ID:            desk.ID(place[16:]),
+	}, nil
+}
+
+func (a *App) conversations(ctx context.Context, list cursors.List, f desk.ConversationFilter, after *desk.ConversationPlace, limit int) ([]*desk.Conversation, string, error) {
 	page, next, err := a.store.Conversations(ctx, list.Workspace, f, after, limit)
 	if err != nil || next == nil {
 		return page, "", err
@@ -119,9 +132,6 @@ func (a *App) Team(ctx context.Context, p desk.Principal) (Team, error) {
 // the next page, "" if there is none. It returns NotFound if there is no such
 // conversation, and InvalidRequest as Conversations does.
 func (a *App) Messages(ctx context.Context, p desk.Principal, conversation desk.ID, cursor string, limit int) ([]*desk.Message, string, error) {
-	if _, err := a.Conversation(ctx, p, conversation); err != nil {
-		return nil, "", err
-	}
 	var after *desk.MessagePlace
 	if cursor != "" {
 		place, err := a.messagePlace(p, conversation, cursor)
@@ -129,6 +139,9 @@ func (a *App) Messages(ctx context.Context, p desk.Principal, conversation desk.
 			return nil, "", err
 		}
 		after = &place
+	}
+	if _, err := a.Conversation(ctx, p, conversation); err != nil {
+		return nil, "", err
 	}
 	page, next, err := a.store.Messages(ctx, p.Workspace(), conversation, after, limit)
 	if err != nil || next == nil {

@@ -39,7 +39,7 @@
 //	send.go           a send: hold, dispatch, answer, and calls that repeat it
 //	bounds.go         the time limits of a send
 //	plan.go           the template send: its checks, the planned attempt
-//	flights.go        calls with one key that come at the same time
+//	flights.go        attempts that have no answer yet
 //	reply.go          free messages
 //	reply_plan.go     the free message: its checks, the planned attempt, the message
 //	settle.go         all the ways in which an attempt ends
@@ -59,7 +59,8 @@
 // access (keys, and how members sign in), feed (the feed of events), deliver (webhooks and
 // their deliveries), daily (messages counted by day), media (files), and clock (the counter
 // of hours). Several services use cursors (signed positions in lists), vault (encrypts
-// secrets), and steps (helpers of background work). readings remembers callbacks as they were
+// secrets), and steps (helpers of background work). holds lets one call at a time work with an
+// Idempotency-Key, and readings remembers callbacks as they were
 // read.
 //
 // An App's methods are safe for concurrent use, and any number of processes may share a

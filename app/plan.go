@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"parley/desk"
 	"parley/provider"
@@ -207,8 +206,9 @@ func (a *App) recipient(ctx context.Context, p desk.Principal, r *desk.SendReque
 		if contact != nil {
 			_, err = book.Apply(op, p.Actor, a.now(), a.newID)
 		} else {
+			op.New = true // a contact with an identity of the profile does not become the recipient
 			var outcome desk.Outcome
-			outcome, err = introduce(book, op, p.Actor, a.now(), a.newID)
+			outcome, err = book.Apply(op, p.Actor, a.now(), a.newID)
 			created = outcome.Contact
 		}
 		if err != nil {
@@ -237,24 +237,6 @@ func findByNumber(number desk.Identity, profile *desk.ContactWrite) *desk.Op {
 	}
 	op.Write.Sent = sent
 	return op
-}
-
-// introduce creates the contact of a number that no contact has, with the operation of
-// findByNumber. If another contact holds an identity of the profile, introduce returns
-// IdentityConflict. The operation alone would give the number to that contact, which would
-// then be the recipient. The Book can't be used afterwards.
-func introduce(book *desk.Book, op *desk.Op, actor desk.Actor, now desk.Time, newID func() desk.ID) (desk.Outcome, error) {
-	held := slices.DeleteFunc(slices.Clone(op.Write.Sent), book.Free)
-	outcome, err := book.Apply(op, actor, now, newID)
-	if err == nil && len(held) > 0 {
-		e := desk.Errorf(desk.IdentityConflict, "another contact holds these identities, and contacts are never merged").Advise(desk.SeeDetails)
-		e.Details = held
-		for _, c := range book.Holding(held) {
-			e.Between = append(e.Between, c.ID)
-		}
-		return desk.Outcome{}, e
-	}
-	return outcome, err
 }
 
 // fill finds the template and checks that it may be sent with these values to this

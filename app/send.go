@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"parley/app/holds"
 	"parley/app/steps"
 	"parley/desk"
 	"parley/provider"
@@ -64,23 +65,32 @@ var errContactGone = errors.New("the contact was deleted since the send was plan
 
 // once calls plan and sends its message. If an attempt holds the key already, it answers
 // from this attempt instead.
-func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (SendAnswer, error) {
-	leave, entered := func() {}, false
-	defer func() { leave() }()
-	for !entered { // the look comes last: whoever left before it has stored the attempt
-		var err error
-		if leave, entered, err = a.holds.enter(ctx, holdOf{p.Workspace(), key}, a.bounds.Wait, a.drained); err != nil {
+func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]byte, plan func() (*desk.Attempt, *outgoing, error)) (answer SendAnswer, err error) {
+	late := time.NewTimer(a.bounds.Wait)
+	defer late.Stop()
+	var hold *holds.Hold
+	leave := func(err error) {
+		if hold != nil {
+			hold.Leave(err)
+			hold = nil
+		}
+	}
+	defer func() { leave(err) }()
+	for entered := false; !entered; { // the look comes last: whoever left before it has stored the attempt
+		if hold, err = a.holds.Enter(ctx, p.Workspace(), key, hash, late.C, a.drained); err != nil {
 			return SendAnswer{}, err
 		}
+		entered = hold != nil
 		held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
 		if err != nil {
 			return SendAnswer{}, err
 		}
 		if held != nil && !held.Expired() {
-			leave() // the answer may take a while
-			return a.again(ctx, p, held, hash)
+			leave(nil) // the answer may take a while
+			return a.again(ctx, p, held, hash, late.C)
 		}
 	}
+	hold.Plan()
 	at, d, err := plan()
 	if err != nil {
 		return SendAnswer{}, err
@@ -90,7 +100,7 @@ func (a *App) once(ctx context.Context, p desk.Principal, key string, hash [32]b
 	a.flights.end(at.ID)
 	var taken *keyTaken
 	if errors.As(f.err, &taken) {
-		return a.again(ctx, p, taken.by, hash)
+		return a.again(ctx, p, taken.by, hash, late.C)
 	}
 	return f.answer, f.err
 }
@@ -138,24 +148,26 @@ func (a *App) Repeat(ctx context.Context, p desk.Principal, key string, hash [32
 	if err != nil || held == nil || held.Expired() || held.Hash != hash {
 		return SendAnswer{}, false, err
 	}
-	answer, err = a.again(ctx, p, held, hash)
+	late := time.NewTimer(a.bounds.Wait)
+	defer late.Stop()
+	answer, err = a.again(ctx, p, held, hash, late.C)
 	return answer, true, err
 }
 
 // fly stores that an attempt holds its key, sends the message, and returns the answer. It
-// calls leave once the hold is stored.
-func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing, leave func()) (SendAnswer, error) {
+// calls leave once the hold is stored, or with the error if it is not.
+func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing, leave func(error)) (SendAnswer, error) {
 	if err := a.pace(ctx, d); err != nil {
 		// Another process may hold the key already and have an answer.
 		held, lookErr := a.store.AttemptOfKey(ctx, p.Workspace(), at.Key)
 		if lookErr == nil && held != nil && !held.Expired() {
 			err = &keyTaken{held}
 		}
-		leave()
+		leave(err)
 		return SendAnswer{}, err
 	}
 	err := a.hold(ctx, p, at, d)
-	leave()
+	leave(err)
 	if err != nil {
 		return SendAnswer{}, err
 	}
@@ -375,13 +387,12 @@ const (
 	thisProcess  = time.Second
 )
 
-// again answers a repeated call: another attempt holds its key already.
-func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, hash [32]byte) (SendAnswer, error) {
+// again answers a repeated call: another attempt holds its key already. It waits for that
+// attempt until late.
+func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, hash [32]byte, late <-chan time.Time) (SendAnswer, error) {
 	if held.Hash != hash {
-		return SendAnswer{}, keyReused()
+		return SendAnswer{}, holds.Reused()
 	}
-	timeout := time.NewTimer(a.bounds.Wait)
-	defer timeout.Stop()
 	for {
 		switch held.Phase {
 		case desk.Done:
@@ -391,7 +402,7 @@ func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, h
 		case desk.Refused:
 			return SendAnswer{}, held.Refusal.Answer()
 		case desk.Released:
-			return SendAnswer{}, inProgress()
+			return SendAnswer{}, holds.InProgress()
 		}
 		f, pause := a.flights.of(held.ID), otherProcess
 		if f != nil {
@@ -402,19 +413,19 @@ func (a *App) again(ctx context.Context, p desk.Principal, held *desk.Attempt, h
 		case <-f.landed():
 			return SendAnswer{f.answer.Body, f.err == nil}, f.err
 		case <-look.C:
-		case <-timeout.C:
-			return SendAnswer{}, inProgress()
+		case <-late:
+			return SendAnswer{}, holds.InProgress()
 		case <-a.drained:
-			return SendAnswer{}, inProgress()
+			return SendAnswer{}, holds.InProgress()
 		case <-ctx.Done():
-			return SendAnswer{}, inProgress()
+			return SendAnswer{}, holds.InProgress()
 		}
 		next, err := a.store.Attempt(ctx, p.Workspace(), held.ID)
 		if err != nil {
 			return SendAnswer{}, err
 		}
 		if next == nil {
-			return SendAnswer{}, inProgress()
+			return SendAnswer{}, holds.InProgress()
 		}
 		held = next
 	}

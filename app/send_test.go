@@ -693,3 +693,26 @@ func TestSend_member(t *testing.T) {
 		t.Errorf("the opt-in is %+v", m.OptIn)
 	}
 }
+
+// TestSend_profile_of_a_full_contact: a profile with an identity of another contact is refused for
+// that, whatever else this contact would make of the profile.
+func TestSend_profile_of_a_full_contact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	edits := []func(*desk.ContactWrite){mailed("full@example.com")}
+	for n := range desk.MaxFurther {
+		edits = append(edits, alsoKnownAs("crm", fmt.Sprint(n)))
+	}
+	for part := range slices.Chunk(edits[1:], desk.MaxIdentities-1) {
+		w.put(append(part, edits[0])...)
+	}
+	profile := desk.ContactWrite{}
+	for _, edit := range []func(*desk.ContactWrite){mailed("full@example.com"), alsoKnownAs("crm", "one more")} {
+		edit(&profile)
+	}
+	err := w.send("k", func(r *desk.SendRequest) { r.Profile = &profile }).err
+	refused(t, err, desk.IdentityConflict)
+	if list, _ := desk.AsError(err).Details.([]desk.Identity); len(list) != 1 || list[0].Value != "full@example.com" {
+		t.Errorf("details: %+v", desk.AsError(err).Details)
+	}
+}

@@ -340,7 +340,8 @@ func (a *App) reached(tx store.Tx, at *desk.Attempt, now desk.Time) (*desk.Conta
 		if c := book.Oldest(desk.Identity{Kind: desk.KindPhone, Value: plan.Number}); c != nil {
 			return c, nil, nil
 		}
-		outcome, err := introduce(book, op, at.Actor, now, func() desk.ID { return plan.Contact })
+		op.New = true
+		outcome, err := book.Apply(op, at.Actor, now, func() desk.ID { return plan.Contact })
 		if err == nil {
 			return outcome.Contact, nil, tx.Flush(book)
 		}

@@ -433,12 +433,13 @@ func (b *Book) conflict(sent []Identity, except *Contact) error {
 			held.add(Identity{Kind: i.Kind, Value: i.Value}, i.Kind, i.Value)
 		}
 	}
+	holders := b.Holding(sent)
 	message := "these identities belong to different contacts, and contacts are never merged"
-	if except != nil {
+	if except != nil || len(holders) == 1 {
 		message = "another contact holds these identities, and contacts are never merged"
 	}
 	e := held.seen(Errorf(IdentityConflict, "%s", message))
-	for _, c := range b.Holding(sent) {
+	for _, c := range holders {
 		e.Between = append(e.Between, c.ID)
 	}
 	if except != nil && !slices.Contains(e.Between, except.ID) {

@@ -138,6 +138,33 @@ func TestMaxDetails(t *testing.T) {
 	}
 }
 
+// TestMaxDetails_of_lists: the channels to choose from, and the languages of a template, are as few.
+func TestMaxDetails_of_lists(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n    int
+		text string
+		want int
+	}{{100, "", 100}, {101, "", 100}, {40, strings.Repeat("\U0001F600", 250), 15}} {
+		var channels []desk.Channel
+		library := &desk.Library{}
+		for n := range c.n {
+			name := fmt.Sprintf("%03d%s", n, c.text)
+			channels = append(channels, desk.Channel{ID: desk.ID{15: byte(n)}, Kind: desk.SandboxChannel, ExternalID: name, Enabled: true})
+			library.Templates = append(library.Templates, &desk.Template{Name: "hello", Language: name})
+		}
+		_, err := desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, channels).PickChannel(nil)
+		e := desk.AsError(err)
+		if n := len(e.Details.([]*desk.Channel)); n != c.want || !strings.Contains(e.Message, fmt.Sprint(c.n)) {
+			t.Errorf("%d channels: %d are named, want %d: %s", c.n, n, c.want, e.Message)
+		}
+		e = desk.AsError(library.NoTemplate("hello", "tr"))
+		if n := len(e.Details.(desk.Languages).Languages); n < c.want || n > desk.MaxDetails || n < c.n != strings.Contains(e.Message, fmt.Sprint(c.n)) {
+			t.Errorf("%d languages: %d are named, want %d: %s", c.n, n, c.want, e.Message)
+		}
+	}
+}
+
 func flat(list []desk.Identity) (pairs []string) {
 	for _, i := range list {
 		pairs = append(pairs, i.Kind, i.Value)

@@ -244,9 +244,12 @@ func (s *Settings) PickChannel(id *ID) (*Channel, error) {
 	case 1:
 		return list[0], nil
 	}
-	e := Errorf(AmbiguousChannel, "this workspace has %d chat-app channels: name one", len(list)).Advise(SeeDetails)
+	choice := details[*Channel]{}
+	for _, c := range list {
+		choice.add(c, c.ID.String(), string(c.Kind), c.ExternalID)
+	}
+	e := choice.seen(Errorf(AmbiguousChannel, "this workspace has %d chat-app channels: name one", len(list)))
 	e.At = "/channel_id"
-	e.Details = list
 	return nil, e
 }
 

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -374,7 +375,14 @@ type SentMessage struct {
 
 // NoTemplate is the answer for a template that the library does not have.
 func (l *Library) NoTemplate(name, language string) error {
+	known := details[string]{}
+	for _, language := range l.Languages(name) {
+		known.add(language, language)
+	}
 	e := NotFoundf("the channel has no template %q in the language %q", name, language).Advise(ListTemplates)
-	e.Details = Languages{l.Languages(name)}
+	if n := known.total; n > len(known.list) {
+		e.Message += fmt.Sprintf("; it is there in %d languages", n)
+	}
+	e.Details = Languages{known.list}
 	return e
 }

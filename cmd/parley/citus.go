@@ -54,7 +54,8 @@ func (*citusDistributeCmd) Run(ctx context.Context, s *session) error {
 		done = fmt.Sprintf("Distributed %d tables.", n)
 	}
 	return s.answer(struct {
-		Tables  []string `json:"tables"`
-		Servers []string `json:"servers"`
-	}{append([]string{}, d.Tables...), d.Servers}, "%s The servers of the cluster: %s.\n", done, strings.Join(d.Servers, ", "))
+		Distributed int      `json:"distributed"`
+		Tables      []string `json:"tables"`
+		Servers     []string `json:"servers"`
+	}{len(d.Tables), append([]string{}, d.Tables...), d.Servers}, "%s The servers of the cluster: %s.\n", done, strings.Join(d.Servers, ", "))
 }
