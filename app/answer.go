@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"slices"
 
 	"parley/desk"
 	"parley/provider"
@@ -47,9 +48,13 @@ func (a *App) assignByRule(tx store.Tx, p *desk.Policy, c *desk.Conversation) (b
 	if len(here) == 0 {
 		return false, nil
 	}
-	loads, err := tx.Loads(p.Channel, here, p.Assign.Counted())
+	loads, err := tx.Loads(p.Channel, p.Assign.Members, p.Assign.Counted())
 	if err != nil {
 		return false, err
+	}
+	for id, load := range loads {
+		load.Away = !slices.Contains(here, id)
+		loads[id] = load
 	}
 	member, ok := p.Assign.Choose(loads)
 	if !ok {

@@ -562,6 +562,29 @@ func TestAssignWaiting(t *testing.T) {
 	}
 }
 
+// TestAssign_turn: the turn of a member who is away by now is still the last one.
+func TestAssign_turn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	members := []desk.Member{w.ada, w.grace}
+	for _, name := range []string{"Carl", "Dora"} {
+		m, err := w.AddMember(t.Context(), w.operator(), name, name+"@example.com", "agent")
+		must(t, err)
+		members = append(members, m)
+	}
+	w.policy(assigns(desk.AssignRoundRobin, 0, members...))
+	w.away(true, members[1])
+	for n, want := range []int{0, 2, 3} {
+		if n == 2 { // the second comes back, and the third goes, who was the last
+			w.away(false, members[1])
+			w.away(true, members[2])
+		}
+		if c := w.opens(fmt.Sprint("90532111000", n)); c.AssignedMember != members[want].ID {
+			t.Errorf("message %d: %s has it, want %s", n, c.AssignedMember, members[want].ID)
+		}
+	}
+}
+
 // TestMaxOpen_at_once: a member has room for one more conversation. A message and a callback
 // come to two processes, under two policies, while both also assign waiting conversations.
 // The member gets one conversation.

@@ -167,18 +167,25 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 		}
 	}
 	slices.Sort(handles)
-	changed := false
+	// The wish has changed if that of the number has, or that of the person, by whatever handle. That
+	// of a handle which was learned since the same wish is no change.
+	changed, wasOut, ofNumber := false, false, false
 	for _, handle := range slices.Compact(handles) {
 		if handle == "" {
 			continue
 		}
-		one, err := recordOne(tx, a.handleHash(tx.Settings().ID, handle), change, at)
+		hash := a.handleHash(tx.Settings().ID, handle)
+		known, err := tx.OptOut(hash)
 		if err != nil {
 			return err
 		}
-		changed = changed || one
+		one, err := recordOne(tx, hash, known, change, at)
+		if err != nil {
+			return err
+		}
+		changed, wasOut, ofNumber = changed || one, wasOut || known.Since != 0, ofNumber || one && handle == p.number
 	}
-	if !changed || contact == nil {
+	if contact == nil || !ofNumber && (!changed || wasOut == (change == desk.OptOut)) {
 		return nil
 	}
 	e := desk.Event{Type: desk.ContactOptedIn, Subject: contact.ID, Actor: by, At: a.now()}
@@ -191,12 +198,10 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 	return tx.Append(e)
 }
 
-// recordOne stores a choice for one handle, and reports whether it differs from the earlier
-// choice.
-func recordOne(tx store.OptOutTx, hash store.NumberHash, change desk.OptChange, at desk.Time) (changed bool, err error) {
-	known, err := tx.OptOut(hash)
-	if err != nil || known.At > at {
-		return false, err
+// recordOne stores a choice for one handle, and reports whether it differs from the known one.
+func recordOne(tx store.OptOutTx, hash store.NumberHash, known store.OptOut, change desk.OptChange, at desk.Time) (changed bool, err error) {
+	if known.At > at {
+		return false, nil
 	}
 	choice := store.OptOut{At: at}
 	if change == desk.OptOut {
@@ -216,7 +221,11 @@ func (a *App) importChoice(tx store.OptOutTx, hash store.NumberHash, o desk.OptO
 	if at == 0 {
 		at = a.now()
 	}
-	return recordOne(tx, hash, change, at)
+	known, err := tx.OptOut(hash)
+	if err != nil {
+		return false, err
+	}
+	return recordOne(tx, hash, known, change, at)
 }
 
 // handleHash returns a keyed hash of a number in canonical form, or of a provider's id of a

@@ -429,3 +429,42 @@ func TestStatus_tells_the_recipient(t *testing.T) {
 		t.Errorf("the message is of %s, not of %s", writer.ID, m.Conversation.ContactID)
 	}
 }
+
+// TestOptOut_told_once: the same wish again is no event, also if the person has another handle by
+// now. The wish of a number is one, even if that of the person was known by another handle.
+func TestOptOut_told_once(t *testing.T) {
+	t.Parallel()
+	byID := func(change desk.OptChange, at desk.Time) provider.Update {
+		return provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{UserID: "TR.9A", Change: change, At: at}}
+	}
+	for name, c := range map[string]struct {
+		told []provider.Update
+		want []desk.EventType
+	}{
+		"an id is learned in between": {[]provider.Update{inbound(1, number, "", "STOP"), inbound(2, number, "TR.9A", "Hello"), inbound(3, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut}},
+		"by id first, then by number": {[]provider.Update{byID(desk.OptOut, 10), inbound(1, number, "TR.9A", "Hello"), inbound(2, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut}},
+		"by id first, then back":      {[]provider.Update{byID(desk.OptOut, 10), inbound(1, number, "TR.9A", "Hello"), inbound(2, number, "TR.9A", "START")}, []desk.EventType{desk.ContactOptedIn}},
+		"back and forth":              {[]provider.Update{inbound(1, number, "TR.9A", "STOP"), inbound(2, number, "", "START"), inbound(3, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut, desk.ContactOptedIn, desk.ContactOptedOut}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			channel := w.connect(metaNumber, metaBusiness)
+			for _, told := range c.told {
+				w.callback(channel, told)
+				w.takeIn()
+			}
+			page, err := w.Feed.Page(t.Context(), w.operator(), feed.Query{Cursor: "oldest", Limit: 1000})
+			must(t, err)
+			var got []desk.EventType
+			for _, e := range page.Events {
+				if e.Type == desk.ContactOptedOut || e.Type == desk.ContactOptedIn {
+					got = append(got, e.Type)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

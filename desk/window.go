@@ -30,8 +30,14 @@ type Window struct {
 	AutoReplies int  // automatic replies since a person last replied
 }
 
-// Replied records a reply that a person wrote.
-func (w *Window) Replied(at Time) { w.RepliedAt, w.AutoReplies = max(w.RepliedAt, at), 0 }
+// Replied records a reply that a person wrote. One that becomes known late ends no row of automatic
+// replies that came after it. Providers tell whole seconds.
+func (w *Window) Replied(at Time) {
+	w.RepliedAt = max(w.RepliedAt, at)
+	if at >= w.AutoReplyAt-w.AutoReplyAt%1000 {
+		w.AutoReplies = 0
+	}
+}
 
 // AutoReplied records an automatic reply.
 func (w *Window) AutoReplied(at Time) {

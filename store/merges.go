@@ -48,8 +48,9 @@ type MergeTx interface {
 	NewestMerge(contact desk.ID) (desk.ID, error)
 
 	// PutMerge stores a merge. A stored merge keeps who was merged, and when. With an undone one,
-	// it takes the values from the records of later merges of the contact, which are undone too:
-	// they may be values of the contact that is separate again.
+	// it takes the values from the records of later merges of the contact, which are undone too,
+	// and deletes the responses of endpoints since the merge: they may have values of the contact
+	// that is separate again.
 	PutMerge(*desk.Merge) error
 
 	// Parts returns the conversations of a contact, in the order of ids, and the number of its

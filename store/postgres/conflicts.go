@@ -18,8 +18,7 @@ const (
 	conflictsWithQuery = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = $1 AND id IN
 		(SELECT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id = $2) ORDER BY id`
 	conflictsOfQuery = `SELECT ` + conflictColumns + ` FROM conflicts WHERE workspace_id = $1 AND id IN
-		(SELECT DISTINCT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id IN
-			(SELECT $2::uuid UNION ALL SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = $2) AND conflict_id > $3 ORDER BY conflict_id LIMIT $4) ORDER BY id`
+		(SELECT DISTINCT conflict_id FROM conflict_contacts WHERE workspace_id = $1 AND contact_id IN ` + oneWithMerged + ` AND conflict_id > $3 ORDER BY conflict_id LIMIT $4) ORDER BY id`
 	contactNamesQuery = `SELECT l.id, l.name FROM unnest($2::uuid[]) u (id) CROSS JOIN LATERAL (SELECT id, name` + contactByID + ` LIMIT 1) l`
 	putConflictQuery  = `INSERT INTO conflicts (workspace_id, ` + conflictColumns + `, contacts_key) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET contacts = excluded.contacts, identities = excluded.identities, refusals = excluded.refusals, first_at = excluded.first_at,

@@ -17,8 +17,8 @@ const (
 	mergesQuery     = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 	// The indexes of the columns find the merges of a contact, and few are sorted.
 	mergesOfQuery = `SELECT ` + mergeColumns + `, '' FROM merges WHERE workspace_id = $1 AND id IN (
-		SELECT id FROM merges WHERE workspace_id = $1 AND into_id IN ` + withMerged + ` AND id < $3
-		UNION SELECT id FROM merges WHERE workspace_id = $1 AND from_id IN ` + withMerged + ` AND id < $3)
+		SELECT id FROM merges WHERE workspace_id = $1 AND into_id IN ` + oneWithMerged + ` AND id < $3
+		UNION SELECT id FROM merges WHERE workspace_id = $1 AND from_id IN ` + oneWithMerged + ` AND id < $3)
 		ORDER BY id DESC LIMIT $4`
 	mergedQuery = `SELECT u.id, l.survivor_id, l.id FROM unnest($2::uuid[]) u (id) CROSS JOIN LATERAL
 		(SELECT survivor_id, id FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL OFFSET 0) l`
@@ -90,7 +90,7 @@ func (s *Store) Merges(ctx context.Context, ws, contact desk.ID, before *desk.ID
 	}
 	query, args := mergesQuery, []any{uuid(ws), uuid(*before), limit + 1}
 	if !contact.IsZero() {
-		query, args = mergesOfQuery, []any{uuid(ws), uuids([]desk.ID{contact}), uuid(*before), limit + 1}
+		query, args = mergesOfQuery, []any{uuid(ws), uuid(contact), uuid(*before), limit + 1}
 	}
 	err = s.read(ctx, func(p *pipe) error {
 		list, next = nil, nil
@@ -161,8 +161,11 @@ func (s *Store) ForgetMerges(ctx context.Context, ws desk.ID, before desk.Time, 
 	return n, nil
 }
 
-// withMerged is contacts with all that are part of them.
-const withMerged = `(SELECT unnest($2::uuid[]) UNION ALL SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]))`
+// withMerged is contacts with all that are part of them, and oneWithMerged is one.
+const (
+	oneWithMerged = `(SELECT $2::uuid UNION ALL SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = $2)`
+	withMerged    = `(SELECT unnest($2::uuid[]) UNION ALL SELECT from_id FROM merges WHERE workspace_id = $1 AND survivor_id = ANY ($2::uuid[]))`
+)
 
 // eraseMerges deletes the merges of deleted contacts, and those of the contacts that were part of
 // them, undone ones, too. It notes these contacts as deleted, and deletes their history and the
@@ -198,6 +201,7 @@ func (t *tx) NewestMerge(contact desk.ID) (desk.ID, error) {
 func (t *tx) PutMerge(m *desk.Merge) error {
 	if m.UndoneAt != 0 {
 		t.put(forgetLaterQuery, uuid(t.ws), uuid(m.Into), int64(m.At), uuid(m.ID))
+		t.put(`DELETE FROM delivery_responses WHERE workspace_id = $1 AND contact_id = $2 AND at >= $3`, uuid(t.ws), uuid(m.Into), int64(m.At))
 	}
 	number, err := one(t.pipe, "number of a merge", func(row pgx.Row) (n int64, err error) { return n, row.Scan(&n) }, lastIntoQuery, uuid(t.ws), uuid(m.Into))
 	if err != nil {

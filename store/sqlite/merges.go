@@ -254,6 +254,9 @@ func (t *tx) PutMerge(m *desk.Merge) error {
 		if err := t.c.stmt(forgetLaterQuery).id(t.ws).id(m.Into).time(m.At).id(m.ID).run(); err != nil {
 			return failed("forget later merges", err)
 		}
+		if err := t.c.stmt(`DELETE FROM delivery_responses WHERE workspace_id = ? AND contact_id = ? AND at >= ?`).id(t.ws).id(m.Into).time(m.At).run(); err != nil {
+			return failed("forget responses", err)
+		}
 	}
 	return failed("store merge", t.c.stmt(putMergeQuery).id(t.ws).id(m.ID).id(m.Into).id(m.From).idOrNull(m.Survivor).time(m.At).text(string(m.Actor.Kind)).id(m.Actor.ID).
 		time(m.UndoneAt).json(m.Moved).json(m.NotRestored).json(m.Changes).json(m.Undo).run())

@@ -216,7 +216,14 @@ func mergesList(t *testing.T, s store.Store) {
 		}
 	}
 	equal(t, "by id", len(found), 3)
-	for _, id := range want[:2] { // the older one is undone after the newer one
+	webhook, d := newID(), newDelivery(1, into.ID)
+	at := found[0].At
+	for _, m := range found {
+		at = min(at, m.At)
+	}
+	d.Tries = []desk.WebhookTry{refused(at-1, "before"), refused(at, "since")}
+	commit(t, s, ws, func(tx store.Tx) error { return tx.PutDeliveries(webhook, []*desk.WebhookDelivery{d}) })
+	for _, id := range want { // the older ones are undone after the newer one
 		commit(t, s, ws, func(tx store.Tx) error {
 			m, err := tx.Merge(id)
 			must(t, err)
@@ -224,11 +231,18 @@ func mergesList(t *testing.T, s store.Store) {
 			return tx.PutMerge(m)
 		})
 	}
-	found, err = s.MergesByID(t.Context(), ws, want[:2])
+	found, err = s.MergesByID(t.Context(), ws, want)
 	must(t, err)
 	for _, m := range found {
-		equal(t, "values of the undone merges", m.Changes != nil, m.ID == want[1])
+		equal(t, "values of the undone merges", m.Changes != nil, m.ID == want[len(want)-1])
 	}
+	of, err := s.Delivery(t.Context(), ws, webhook, d.ID)
+	must(t, err)
+	var left []string
+	for _, try := range of.Tries {
+		left = append(left, try.Response)
+	}
+	equal(t, "responses of endpoints", left, []string{"before", ""})
 	put(t, s, ws, remove(into.ID))
 	if left := list(ws, desk.ID{}, 10); left != nil {
 		t.Errorf("the merges %v of a deleted contact are left", left)
