@@ -28,14 +28,17 @@ func (f *File) NewErrorsFile(w io.Writer, bytes int64) *ErrorsFile {
 	return &ErrorsFile{of: f, w: bufio.NewWriterSize(w, 64<<10), n: bytes}
 }
 
-// Reject writes a row, and before the first one the headers.
+// Reject writes a row, and before the first one a byte order mark and the headers.
 func (e *ErrorsFile) Reject(row Row, kind desk.ErrorType, reason string, object []byte) error {
-	if e.of.Options.JSONL {
-		return e.write(rejectedLine(row, object))
-	}
 	var b strings.Builder
 	if e.n == 0 {
-		b.WriteString("\uFEFF")
+		b.WriteString("\uFEFF") // or it would be read as of --encoding, like the file
+	}
+	if e.of.Options.JSONL {
+		b.Write(rejectedLine(row, object))
+		return e.write([]byte(b.String()))
+	}
+	if e.n == 0 {
 		appendRecord(&b, append(e.of.kept(e.of.Headers), reasonColumns...), e.of.Delimiter)
 	}
 	cells := append([]string{}, row.Cells...)

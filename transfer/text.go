@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/transform"
 )
 
@@ -55,6 +56,9 @@ func textOf(r io.Reader, label string) (text runes, named string, err error) {
 		return &utf16Text{b: b, high: 1}, named, nil
 	case "utf-16be":
 		return &utf16Text{b: b, high: 0}, named, nil
+	}
+	if from == simplifiedchinese.GBK {
+		from = simplifiedchinese.GB18030 // so the web reads it: it has all of GBK
 	}
 	return legacyText{bufio.NewReader(transform.NewReader(b, from.NewDecoder()))}, named, nil
 }

@@ -16,6 +16,7 @@ import (
 	"parley/desk"
 
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
 // written returns the path of a file with this content.
@@ -326,6 +327,20 @@ func TestErrorsFile(t *testing.T) {
 	if err != nil || len(again) != 3 || !strings.HasSuffix(again[0], before[0]) || !strings.HasSuffix(again[1], before[1]) {
 		t.Errorf("%q, %v\nwas %q\nfrom %s", again, err, before, b.String())
 	}
+	var lines bytes.Buffer
+	jsonl := (&File{Options: Options{JSONL: true}}).NewErrorsFile(&lines, 0)
+	for range 2 {
+		if err := jsonl.Reject(Row{Line: 4, Raw: []byte(`{"name":"é"}`)}, desk.InvalidRequest, "", []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = jsonl.Flush()
+	if want := "\uFEFF" + strings.Repeat(`{"name":"é","_line":4,"_error":{}}`+"\n", 2); err != nil || lines.String() != want {
+		t.Errorf("JSON Lines: %q, %v, want %q", lines.String(), err, want)
+	}
+	if got, err := bodies(t, lines.Bytes(), Options{JSONL: true, Encoding: "windows-1252"}); err != nil || got[0] != `1 {"name":"é"}` {
+		t.Errorf("with the flags of a file of another encoding: %q, %v", got, err)
+	}
 	for row, want := range map[string]string{
 		`{"name":1}`: `{"name":1,"_line":4,"_error":{}}`, `{}`: `{"_line":4,"_error":{}}`, `none "x"`: `{"_raw":"none \"x\"","_line":4,"_error":{}}`,
 		`{"name":1,"parley_id":"x","_note":2,"_line":9,"_error":{"type":"y"}}`: `{"name":1,"parley_id":"x","_note":2,"_line":4,"_error":{}}`,
@@ -553,5 +568,26 @@ func TestPeople(t *testing.T) {
 		if e, ok := errors.AsType[*ColumnError](err); !ok || !slices.Equal(e.Columns, c.columns) || !strings.Contains(e.Message, c.message) {
 			t.Errorf("%q: %v", c.fields, err)
 		}
+	}
+}
+
+// TestGBK: the web reads gbk as gb18030.
+func TestGBK(t *testing.T) {
+	t.Parallel()
+	text, err := simplifiedchinese.GB18030.NewEncoder().String("name\n李 €\n𠮷 é ß\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range []string{"gbk", "gb2312", "gb18030"} {
+		got, err := bodies(t, []byte(text), Options{Encoding: label})
+		if want := []string{`2 {"name":"李 €"}`, `3 {"name":"𠮷 é ß"}`}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", label, got, err)
+		}
+	}
+	if got, err := bodies(t, []byte("name\n\x80\n"), Options{Encoding: "gbk"}); err != nil || got[0] != `2 {"name":"€"}` {
+		t.Errorf("the euro sign of code page 936: %q, %v", got, err)
+	}
+	if _, err := bodies(t, []byte("name\n\xff\n"), Options{Encoding: "gbk"}); err == nil {
+		t.Error("a byte that means nothing is read")
 	}
 }
