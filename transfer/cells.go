@@ -78,7 +78,7 @@ func (c *converter) body(cells []string) ([]byte, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", f, err)
 			}
-			if value == "[]" && !c.clearBlank { // only separators
+			if value == "[]" && !c.clearBlank && !isJSONList(cell) { // only separators
 				continue
 			}
 			attributes = append(attributes, quote(f.key)+":"+value)
@@ -227,7 +227,7 @@ func (c *converter) date(cell string) string {
 
 // listCell returns the elements of a list: JSON, or texts separated by | or else by ;.
 func listCell(cell string) (list []string, err error) {
-	if strings.HasPrefix(cell, "[") {
+	if isJSONList(cell) {
 		if err := json.Unmarshal([]byte(cell), &list); err != nil {
 			return nil, refusal{"this is no JSON list of texts; separate values by | or ;"}
 		}
@@ -243,6 +243,11 @@ func listCell(cell string) (list []string, err error) {
 		}
 	}
 	return list, nil
+}
+
+// isJSONList tells whether a cell is a list in JSON.
+func isJSONList(cell string) bool {
+	return strings.HasPrefix(strings.TrimSpace(cell), "[") && json.Valid([]byte(cell))
 }
 
 // identityList returns the identities of a cell as JSON: a JSON list, or KIND:VALUE, several
