@@ -242,7 +242,17 @@ func (m *mapper) madeBefore(key, label string) bool {
 // twoOf is the error of two columns that are one field.
 func twoOf(columns []int, headers []string, field, out string) error {
 	both := pick(headers, columns)
-	return &ColumnError{columns, fmt.Sprintf("the columns %s and %s are both the field %s", desk.Quote(both[0]), desk.Quote(both[1]), field), "leave one out with --map '" + out + "=-'"}
+	return &ColumnError{columns, fmt.Sprintf("the columns %s and %s are both the field %s", desk.Quote(both[0]), desk.Quote(both[1]), field), flagFor(headers, out, "leave one out with --map '"+out+"=-'")}
+}
+
+// flagFor returns what a flag can do about the column of a header, which must be the only one
+// for that.
+func flagFor(headers []string, header, flag string) string {
+	first := slices.Index(headers, header)
+	if slices.Contains(headers[first+1:], header) {
+		return "rename one of them in the file"
+	}
+	return flag
 }
 
 func pick(headers []string, columns []int) (list []string) {
@@ -288,5 +298,5 @@ func attributeKey(header string) string {
 	if key == "" || key[0] < 'a' || key[0] > 'z' {
 		key = "c_" + key
 	}
-	return strings.TrimRight(key[:min(len(key), desk.MaxAttributeKey)], "_")
+	return strings.TrimRight(key, "_")
 }

@@ -60,6 +60,13 @@ type File struct {
 	attributes map[string]*desk.Attribute
 	fields     []field
 	samples    []sample // of each column, for new attributes
+	nameless   []cell   // of each column without a header, the first cell that is not blank
+}
+
+// A cell is a cell of a row.
+type cell struct {
+	column, line int
+	text         string
 }
 
 // A Row is a row of a file.
@@ -165,6 +172,7 @@ func (f *File) throughRecords(r io.Reader, sum hash.Hash, file io.Reader) error 
 	err = f.records(r, func(rec record) error {
 		f.Rows++
 		f.sample(rec)
+		f.findNameless(rec)
 		return nil
 	})
 	if err == nil {
@@ -174,6 +182,27 @@ func (f *File) throughRecords(r io.Reader, sum hash.Hash, file io.Reader) error 
 		err = errNoRow
 	}
 	return err
+}
+
+// findNameless remembers the cells of a row that have no header.
+func (f *File) findNameless(rec record) {
+	for i, text := range rec.cells[:min(len(rec.cells), len(f.Headers))] {
+		if f.Headers[i] != "" || strings.TrimSpace(text) == "" || slices.ContainsFunc(f.nameless, func(c cell) bool { return c.column == i }) {
+			continue
+		}
+		f.nameless = append(f.nameless, cell{i, rec.line, strings.Clone(shortened(unguard(text)))})
+	}
+}
+
+// checkNameless refuses a column that has cells, but no header, unless it was chosen what it is.
+func (f *File) checkNameless() error {
+	for _, c := range f.nameless {
+		if f.Options.IgnoreUnknown || c.column < len(f.Options.Fields) && f.Options.Fields[c.column] != "" {
+			continue
+		}
+		return columnError(c.column, "give it one, or leave it out with --ignore-unknown", "column %d has no header, and line %d has %s in it", c.column+1, c.line, desk.Quote(c.text))
+	}
+	return nil
 }
 
 // delimiter returns the delimiter that the file says, that is given, or that fits best.
@@ -328,10 +357,14 @@ func (f *File) Columns(attributes map[string]*desk.Attribute) error {
 		m.made, m.unknown = append(m.made, m.unknown...), nil
 	}
 	if len(m.unknown) > 0 && !f.Options.IgnoreUnknown {
-		return &ColumnError{
-			Columns: m.unknown, Message: "nobody knows the columns " + quotedList(pick(f.Headers, m.unknown)),
-			Flag: "say what each is with --map 'COLUMN=FIELD', leave them all out with --ignore-unknown, or make attributes of them with --create-attributes",
+		flag := "say what each is with --map 'COLUMN=FIELD', or leave them all out with --ignore-unknown"
+		if f.Options.Kind == desk.ImportContacts {
+			flag = "say what each is with --map 'COLUMN=FIELD', leave them all out with --ignore-unknown, or make attributes of them with --create-attributes"
 		}
+		return &ColumnError{Columns: m.unknown, Message: "nobody knows the columns " + quotedList(pick(f.Headers, m.unknown)), Flag: flag}
+	}
+	if err := f.checkNameless(); err != nil {
+		return err
 	}
 	return f.newAttributes(m)
 }
@@ -377,28 +410,37 @@ func (f *File) Taken() []string {
 	return list
 }
 
+// fewer is what to do about too many new attributes.
+const fewer = "leave columns out with --map 'COLUMN=-' or --ignore-unknown"
+
 // newAttributes plans an attribute for each column that becomes one.
 func (f *File) newAttributes(m *mapper) error {
 	f.attributes = maps.Clone(m.attributes)
 	for _, i := range slices.Sorted(slices.Values(m.made)) {
 		header := f.Headers[i]
 		key, label := newAttribute(header)
+		flag := flagFor(f.Headers, header, "say what it is with --map '"+header+"=FIELD', or leave it out with --map '"+header+"=-'")
 		if f.attributes[key] != nil {
-			return columnError(i, "say what it is with --map '"+header+"=FIELD'", "the column %s would make the attribute %s, which is there already", desk.Quote(header), key)
+			return columnError(i, flag, "the column %s would make the attribute %s, which is there already", desk.Quote(header), key)
+		}
+		if len(f.attributes) >= desk.MaxAttributes {
+			return columnError(i, fewer, "the workspace would have more than %d attributes", desk.MaxAttributes)
 		}
 		kind := desk.TextAttribute
 		if i < len(f.samples) {
 			kind = f.samples[i].kind()
 		}
 		in := desk.AttributeInput{Key: key, Label: desk.Field[string]{Set: true, Value: label}, Type: desk.Field[string]{Set: true, Value: string(kind)}}
-		if err := in.Check(); err != nil {
-			return columnError(i, "", "the column %s can't become an attribute: %w", desk.Quote(header), err)
+		made, err := in.Apply(nil, len(f.attributes), 0)
+		if err != nil {
+			e := desk.AsError(err)
+			return columnError(i, flag, "the column %s can't become an attribute: %s: %s", desk.Quote(header), strings.TrimPrefix(e.At, "/"), e.Message)
+		}
+		if (&desk.Settings{Attributes: f.attributes}).CheckAttributes(&made) != nil {
+			return columnError(i, fewer, "the workspace's attributes would take more than the %d MiB that all of them may", desk.MaxAttributesJSON>>20)
 		}
 		f.Created = append(f.Created, in)
-		if len(m.attributes)+len(f.Created) > desk.MaxAttributes {
-			return columnError(i, "leave columns out with --map 'COLUMN=-' or --ignore-unknown", "the workspace would have more than %d attributes", desk.MaxAttributes)
-		}
-		f.attributes[key] = &desk.Attribute{Key: key, Label: label, Type: kind}
+		f.attributes[key] = &made
 		f.fields[i] = field{attribute, key}
 	}
 	return nil

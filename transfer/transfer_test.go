@@ -183,7 +183,10 @@ func TestColumns(t *testing.T) {
 		"name,identities\nA,a:b|c:d\n":                                                                    `{"name":"A","identities":[{"kind":"a","value":"b"},{"kind":"c","value":"d"}]}`,
 		"name,vip,vip2\nA,yes,x\n":                                                                        "nobody knows the columns",
 		"foo,bar\n1,2\n":                                                                                  "no column is known",
-		"phone,Telefon\n1,2\n":                                                                            "are both the field phone",
+		"phone,Telefon\n1,2\n":                                                                            "are both the field phone: leave one out with --map 'Telefon=-'",
+		"phone,phone\n1,2\n":                                                                              "are both the field phone: rename one of them in the file",
+		"phone,,\n1, ,\n":                                                                                 `{"phone":"1"}`,
+		"phone,\n1,\n2,VIP\n":                                                                             "column 2 has no header, and line 3 has \"VIP\" in it: give it one, or leave it out with --ignore-unknown",
 		"name,Vorname\nA,B\n":                                                                             "are both the field name",
 		"name,Gone\nA,B\n":                                                                                "nobody knows the columns",
 		"name,attributes.nope\nA,B\n":                                                                     `nobody knows the columns "attributes.nope": say what each is with --map`,
@@ -196,8 +199,15 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%q: %q, want %s", content, got, want)
 		}
 	}
-	if got, err := bodies(t, []byte("name,foo\nA,B\n"), Options{IgnoreUnknown: true}); err != nil || got[0] != `2 {"name":"A"}` {
-		t.Errorf("%q, %v", got, err)
+	for _, text := range []string{"name,foo\nA,B\n", "name,\nA,B\n"} {
+		if got, err := bodies(t, []byte(text), Options{IgnoreUnknown: true}); err != nil || got[0] != `2 {"name":"A"}` {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	for kind, advised := range map[desk.ImportKind]bool{desk.ImportContacts: true, desk.ImportOptOuts: false} {
+		if _, err := bodies(t, []byte("phone,foo\n1,2\n"), Options{Kind: kind}); err == nil || strings.Contains(err.Error(), "--create-attributes") != advised {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
 	got, err := bodies(t, []byte("name,attributes.nope,attributes.city\nA,B,C\n"), Options{IgnoreUnknown: true})
 	if want := `2 {"name":"A","attributes":{"city":"C"}}`; err != nil || got[0] != want {
@@ -573,6 +583,41 @@ func TestPeople(t *testing.T) {
 		_, _, err := of("a,b,c,d,e\n", c.fields)
 		if e, ok := errors.AsType[*ColumnError](err); !ok || !slices.Equal(e.Columns, c.columns) || !strings.Contains(e.Message, c.message) {
 			t.Errorf("%q: %v", c.fields, err)
+		}
+	}
+}
+
+// TestNewAttributes_refused: a file whose new attributes can't all be made makes none.
+func TestNewAttributes_refused(t *testing.T) {
+	t.Parallel()
+	large := maps.Clone(attributes)
+	for n := range 32 {
+		key := fmt.Sprint("large_", n)
+		large[key] = &desk.Attribute{Key: key, Type: desk.SelectAttribute, Options: slices.Repeat([]string{strings.Repeat("x", desk.MaxOption)}, desk.MaxOptions)}
+	}
+	room := desk.MaxAttributesJSON - 32*desk.MaxOptions*(desk.MaxOption+3) - 10_000
+	large["rest"] = &desk.Attribute{Key: "rest", Type: desk.SelectAttribute, Options: []string{strings.Repeat("x", room)}}
+	var headers []string
+	for n := range 50 {
+		headers = append(headers, fmt.Sprint("New ", n))
+	}
+	for name, c := range map[string]struct {
+		header     string
+		attributes map[string]*desk.Attribute
+		words      string
+	}{
+		"a long key":      {strings.Repeat("k", desk.MaxAttributeKey+1), attributes, "can't become an attribute: key: send a lower-case letter and up to 63"},
+		"a long label":    {strings.Repeat("Ж", desk.MaxAttributeLabel+1), attributes, "can't become an attribute: label: a label has 1 to 140"},
+		"the same header": {"Code,Code", attributes, "which is there already: rename one of them in the file"},
+		"too large":       {strings.Join(headers, ","), large, "the workspace's attributes would take more than the 4 MiB that all of them may: leave columns out"},
+	} {
+		f, err := Open(written(t, "f.csv", []byte("name,"+c.header+"\n")), Options{Kind: desk.ImportContacts, CreateAttributes: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Columns(c.attributes)
+		if e, ok := errors.AsType[*ColumnError](err); !ok || !strings.Contains(err.Error(), c.words) || e.Flag == "" {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
