@@ -225,20 +225,38 @@ func (f *File) delimiter() (rune, error) {
 		head = append(head, r)
 	}
 	if s := string(head); len(head) >= 5 && strings.EqualFold(s[:4], "sep=") {
-		if end := head[5:]; len(end) == 0 || end[0] == '\r' || end[0] == '\n' {
+		if end := head[5:]; separates(head[4]) && (len(end) == 0 || end[0] == '\r' || end[0] == '\n') {
 			return head[4], nil
 		}
 	}
-	switch d := f.Options.Delimiter; {
-	case strings.EqualFold(d, "tab") || d == `\t`:
-		return '\t', nil
-	case utf8.RuneCountInString(d) == 1 && d != `"` && d != "\r" && d != "\n":
-		r, _ := utf8.DecodeRuneInString(d)
-		return r, nil
-	case d != "":
+	if d, given := f.Options.delimiter(); given {
+		return d, nil
+	}
+	if f.Options.Delimiter != "" {
 		return 0, desk.InvalidAt("/delimiter", "give one character, or TAB")
 	}
 	return delimiterOf(f.open, f.Options.Encoding)
+}
+
+// separates tells whether a character can be a delimiter.
+func separates(r rune) bool { return r != '"' && r != '\r' && r != '\n' }
+
+// delimiter returns the delimiter that is given.
+func (o *Options) delimiter() (r rune, given bool) {
+	if strings.EqualFold(o.Delimiter, "tab") || o.Delimiter == `\t` {
+		return '\t', true
+	}
+	r, _ = utf8.DecodeRuneInString(o.Delimiter)
+	return r, utf8.RuneCountInString(o.Delimiter) == 1 && separates(r)
+}
+
+// Guessed tells whether the file of rejected rows, which names no delimiter, is read with the
+// same options.
+func (f *File) Guessed() bool {
+	if d, given := f.Options.delimiter(); given {
+		return d == f.Delimiter
+	}
+	return f.Options.JSONL || slices.Contains(delimiters, f.Delimiter)
 }
 
 // records calls do for each row of a CSV file that is not blank, after the headers. The first

@@ -140,6 +140,12 @@ func TestCSV_delimiter(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %s", content, got, err, want)
 		}
 	}
+	for _, first := range []string{"sep=\r\n", "sep=\n", "sep=\r", "sep=\"\n"} { // no delimiter, so this is a header
+		f, err := Open(written(t, "f.csv", []byte(first+"name,phone\nAda,1\n")), Options{})
+		if err != nil || f.Delimiter != ',' || f.Headers[0] != strings.TrimSpace(first) {
+			t.Errorf("%q: %q, %v", first, f.Headers, err)
+		}
+	}
 	if got, err := bodies(t, []byte("name#phone\na,b#1\n"), Options{Delimiter: "#"}); err != nil || got[0] != `2 {"name":"a,b","phone":"1"}` {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -640,5 +646,32 @@ func TestGBK(t *testing.T) {
 	}
 	if _, err := bodies(t, []byte("name\n\xff\n"), Options{Encoding: "gbk"}); err == nil {
 		t.Error("a byte that means nothing is read")
+	}
+}
+
+// TestGuessed tells whether a file of rejected rows is read with the flags of its file.
+func TestGuessed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, delimiter string
+		want            bool
+	}{
+		{"name,phone\n", "", true},
+		{"sep=|\nname|phone\n", "", true},
+		{"sep=^\nname^phone\n", "", false},
+		{"sep=;\nname;phone\n", ",", false},
+		{"sep=\t\nname\tphone\n", "TAB", true},
+		{"name^phone\n", "^", true},
+	} {
+		f, err := Open(written(t, "f.csv", []byte(c.text)), Options{Kind: desk.ImportContacts, Delimiter: c.delimiter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Guessed(); got != c.want {
+			t.Errorf("%q with %q: %t", c.text, c.delimiter, got)
+		}
+	}
+	if !(&File{Options: Options{JSONL: true}}).Guessed() {
+		t.Error("JSON Lines have no delimiter")
 	}
 }

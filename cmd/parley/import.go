@@ -131,7 +131,7 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 		text = "\n" + string(columnsOf(file))
 	}
 	if result.ErrorsFile != nil {
-		text += fmt.Sprintf("\nThe rejected rows are in %s, each with the reason.\nMend them there, and import that file with the same flags.\n", printable(*result.ErrorsFile))
+		text += fmt.Sprintf("\nThe rejected rows are in %s, each with the reason.\nMend them there, and import that file with %s.\n", printable(*result.ErrorsFile), againFlags(file))
 	}
 	if result.Rejected > 0 && file.Undated {
 		text += "\nSome dates are written like 31.12.2026: --dates DMY or --dates MDY says how they are read.\n"
@@ -143,6 +143,18 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 		return errSomeRejected
 	}
 	return nil
+}
+
+// againFlags are the flags with which a mended file of rejected rows is imported.
+func againFlags(file *transfer.File) string {
+	if file.Guessed() {
+		return "the same flags"
+	}
+	delimiter := string(file.Delimiter)
+	if file.Delimiter == '\t' {
+		delimiter = "TAB"
+	}
+	return "--delimiter " + quoted(printable(delimiter)) + " and the other flags that are the same"
 }
 
 // columnsOf shows what each column of a CSV file is taken for.
