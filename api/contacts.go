@@ -263,7 +263,9 @@ func ReadOptOut(body []byte, s *desk.Settings) (*desk.OptOutRow, error) {
 	return row, err
 }
 
-// since reads a time or a date; 0 for an empty text.
+// since reads a time or a date; 0 for an empty text. A time before 1970, which some products write
+// for one that they do not know, counts as the first after it: 0 would mean now, and a choice before
+// it could never be stored.
 func (d *decoder) since() (desk.Time, error) {
 	text, err := d.text()
 	if err != nil || text == "" {
@@ -276,7 +278,7 @@ func (d *decoder) since() (desk.Time, error) {
 	if !ok {
 		return 0, d.wrong("send a time such as 2026-01-31T09:30:00Z, or a date")
 	}
-	return at, nil
+	return max(at, 1), nil
 }
 
 // optedOut reads a boolean, also one in words of a CSV file. The default is true.

@@ -58,6 +58,6 @@ type ImportCounts struct {
 // An OptOutRow is a person's marketing choice in a file.
 type OptOutRow struct {
 	Number   string // digits
-	Since    Time   // when the choice was made; 0: now
+	Since    Time   // when the choice was made, after 1970; 0: now
 	OptedOut bool
 }
