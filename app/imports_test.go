@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/app/imports"
 	"parley/desk"
@@ -52,11 +54,49 @@ func TestImport_overtaken(t *testing.T) {
 	w.holds(5, 0, 0)
 	must(t, next.Store(t.Context(), nil, true, func(store.Tx, []error) (int64, error) { return 7, nil }))
 	must(t, next.End(t.Context()))
+	ending, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
+	if must(t, err); !ending.Resumed || ending.Run != next.Run {
+		t.Errorf("after the last row: %+v, want %+v", ending.Run, next.Run)
+	}
+	if err := asleep.Finish(t.Context()); !desk.IsType(err, desk.Unavailable) {
+		t.Errorf("the one that slept ends the import: %v", err)
+	}
+	must(t, ending.Finish(t.Context()))
+	must(t, ending.End(t.Context()))
 	again, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
 	if must(t, err); again.Resumed || again.Run.ID == next.Run.ID {
 		t.Errorf("an import that has ended goes on: %+v", again.Run)
 	}
 	must(t, again.End(t.Context()))
+}
+
+// TestImport_held: an import keeps the workspace while it does something long. If another process
+// has taken it meanwhile, the import ends.
+func TestImport_held(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
+	must(t, err)
+	ref, other := store.LeaseRef{Workspace: w.ws, Task: store.ImportTask}, w.clock.newID()
+	takes := func() bool {
+		held, err := w.file.HoldLeases(t.Context(), []store.LeaseRef{ref}, other, desk.Time(desk.ImportLease.Milliseconds()))
+		must(t, err)
+		return len(held) == 1
+	}
+	err = run.Hold(t.Context(), func(ctx context.Context) error {
+		w.clock.advance(desk.ImportLease - time.Second)
+		time.Sleep(desk.ImportLease/3 + 2*time.Second)
+		if takes() {
+			t.Error("another process has taken the workspace")
+		}
+		w.clock.advance(desk.ImportLease + time.Second)
+		if !takes() {
+			t.Error("no other process can take it after the lease")
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	refused(t, err, desk.Unavailable)
 }
 
 // TestImport_dryOptOuts: a dry run counts as the import does, which leaves a choice unchanged if a

@@ -161,7 +161,8 @@ const together = 200
 // Store stores rows, all in one transaction with the new place. errs has an element for each
 // row, nil for those that are stored. errorBytes is called before the commit with these
 // errors; it returns the size of the file of rejected rows. last tells that no rows follow.
-// A member must still be an admin.
+// A member must still be an admin. With them, an upload ends; the import of a command ends by
+// Finish.
 func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes func(tx store.Tx, errs []error) (int64, error)) error {
 	a := i.service
 	if i.lapses() {
@@ -187,12 +188,8 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		return err
 	}
 	err = a.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error {
-		stored, err := tx.Import(i.Run.ID)
-		if err != nil {
+		if err := i.unmoved(tx); err != nil {
 			return err
-		}
-		if stored == nil || *stored != i.Run { // another process was faster, or has begun anew
-			return errMoved
 		}
 		if err := i.p.Still(tx.Settings(), desk.Administer, a.Now()); err != nil {
 			return err
@@ -212,9 +209,6 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		if next.ErrorBytes, err = errorBytes(tx, refused); err != nil {
 			return err
 		}
-		if last {
-			next.EndedAt = a.Now()
-		}
 		if i.moves != nil {
 			if err := i.moves(tx, &next, last); err != nil {
 				return err
@@ -227,6 +221,32 @@ func (i *Import) Store(ctx context.Context, rows []Row, last bool, errorBytes fu
 		if !i.dry {
 			a.Refused(ctx, i.p, refused)
 		}
+	}
+	return err
+}
+
+// unmoved returns errMoved if another process was faster, or has begun anew.
+func (i *Import) unmoved(tx store.Tx) error {
+	stored, err := tx.Import(i.Run.ID)
+	if err == nil && (stored == nil || *stored != i.Run) {
+		err = errMoved
+	}
+	return err
+}
+
+// Finish ends the import of a command, after all that the command leaves behind is in its place.
+// Until then, the same command goes on, even if no rows are left.
+func (i *Import) Finish(ctx context.Context) error {
+	next := i.Run
+	next.EndedAt = i.service.Now()
+	err := i.service.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error {
+		if err := i.unmoved(tx); err != nil {
+			return err
+		}
+		return tx.PutImport(next)
+	})
+	if err == nil {
+		i.Run = next
 	}
 	return err
 }

@@ -56,12 +56,7 @@ func (a *Service) NextUpload(ctx context.Context, ws desk.ID) (had bool, err err
 
 // work does what is to be done for the upload.
 func (i *Import) work(ctx context.Context) error {
-	ctx, end := i.holding(ctx)
-	defer end()
-	err := i.workHeld(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errMoved) {
-		return errMoved
-	}
+	err := i.Hold(ctx, i.workHeld)
 	stop, ends := errors.AsType[closed](err)
 	switch text, at, problem := Problem(err); {
 	case ends:
@@ -121,25 +116,33 @@ func (i *Import) workHeld(ctx context.Context) error {
 	return i.StoreFile(ctx, file, i.keep, func() {})
 }
 
-// holding extends the lease until the returned function is called. The returned context ends
-// if another process has taken the workspace.
-func (i *Import) holding(ctx context.Context) (context.Context, func()) {
+// Hold extends the lease while do is at work. If another process has taken the workspace, the
+// context of do ends, and Hold returns Unavailable.
+func (i *Import) Hold(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		tick := time.NewTicker(desk.ImportLease / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if held, err := i.service.hold(ctx, i); err == nil && !held {
-				cancel(errMoved)
-			}
+	defer cancel(nil)
+	go i.extend(ctx, cancel)
+	err := do(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, errMoved) {
+		return errMoved
+	}
+	return err
+}
+
+// extend extends the lease until ctx ends, or ends it if another process has the lease.
+func (i *Import) extend(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(desk.ImportLease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
-	}()
-	return ctx, func() { cancel(nil) }
+		if held, err := i.service.hold(ctx, i); err == nil && !held {
+			cancel(errMoved)
+		}
+	}
 }
 
 // keep stores rejected rows with the rows beside them.

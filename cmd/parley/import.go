@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -109,22 +110,32 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 	if err != nil {
 		return fileProblem(c.File, err)
 	}
-	var result importResult
+	rejected := false
 	err = s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		if err := file.Columns(p.Settings.Attributes); err != nil {
 			return fileProblem(c.File, err)
 		}
 		i := &importer{app: a, p: p, file: file, flags: c, progress: &progress{to: s.stderr, last: time.Now()}}
+		i.tell = func(result importResult) error {
+			i.progress.clear()
+			rejected = result.Rejected > 0
+			return c.tell(s, file, result)
+		}
 		defer i.progress.clear()
-		result, err = i.run(ctx)
+		err := i.run(ctx)
 		if err != nil && ctx.Err() != nil {
 			err = errors.New("interrupted: the same command goes on with the import")
 		}
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil && rejected {
+		err = errSomeRejected
 	}
+	return err
+}
+
+// tell prints what became of the rows.
+func (c *importFlags) tell(s *session, file *transfer.File, result importResult) error {
 	text, store := "", "Imported"
 	if c.DryRun {
 		store = "Nothing is stored. This would be"
@@ -136,13 +147,7 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 	if result.Rejected > 0 && file.Undated {
 		text += "\nSome dates are written like 31.12.2026: --dates DMY or --dates MDY says how they are read.\n"
 	}
-	if err := s.answer(result, "%s %d rows: %d created, %d updated, %d unchanged, %d rejected.\n%s", store, result.Rows, result.Created, result.Updated, result.Unchanged, result.Rejected, block(text)); err != nil {
-		return err
-	}
-	if result.Rejected > 0 {
-		return errSomeRejected
-	}
-	return nil
+	return s.answer(result, "%s %d rows: %d created, %d updated, %d unchanged, %d rejected.\n%s", store, result.Rows, result.Created, result.Updated, result.Unchanged, result.Rejected, block(text))
 }
 
 // againFlags are the flags with which a mended file of rejected rows is imported.
@@ -186,41 +191,49 @@ type importer struct {
 	file     *transfer.File
 	flags    *importFlags
 	progress *progress
+	tell     func(importResult) error
 }
 
-// run imports the rows, or tries them.
-func (i *importer) run(ctx context.Context) (result importResult, err error) {
+// run imports the rows, or tries them, and tells what became of them.
+func (i *importer) run(ctx context.Context) error {
 	if here, err := os.Stat(i.errorsFile()); err == nil {
 		if file, err := os.Stat(i.flags.File); err == nil && os.SameFile(here, file) {
-			return result, desk.InvalidAt("/errors", "this is the file that is imported: give another one")
+			return desk.InvalidAt("/errors", "this is the file that is imported: give another one")
 		}
 	}
-	name := i.errorsFile()
-	var counts desk.ImportCounts
-	part := ""
 	if i.flags.DryRun {
-		result.DryRun = true
-		part, counts, err = i.try(ctx)
-	} else {
-		var id desk.ID
-		id, part, counts, err = i.store(ctx)
-		text := id.String()
-		result.ImportID = &text
+		return i.try(ctx)
 	}
-	if err != nil {
-		return result, err
-	}
-	result.Rows, result.Created, result.Updated, result.Unchanged, result.Rejected = counts.Rows, counts.Created, counts.Updated, counts.Unchanged, counts.Rejected
-	if counts.Rejected == 0 {
-		return result, os.Remove(part)
-	}
-	result.ErrorsFile = &name
-	return result, os.Rename(part, name)
+	return i.store(ctx)
 }
 
-// part opens the file in which the rejected rows are collected. Each import has its own.
+// end gives the rejected rows their place, and tells what became of all rows.
+func (i *importer) end(part, id string, n desk.ImportCounts) error {
+	name := i.errorsFile()
+	result := importResult{DryRun: i.flags.DryRun, Rows: n.Rows, Created: n.Created, Updated: n.Updated, Unchanged: n.Unchanged, Rejected: n.Rejected}
+	if id != "" {
+		result.ImportID = &id
+	}
+	if n.Rejected == 0 {
+		if err := os.Remove(part); err != nil {
+			return err
+		}
+		return i.tell(result)
+	}
+	result.ErrorsFile = &name
+	if err := os.Rename(part, name); err != nil {
+		return err
+	}
+	return i.tell(result)
+}
+
+// partName is the name of the file in which the rejected rows are collected. Each import has its
+// own.
+func (i *importer) partName(name string) string { return i.errorsFile() + "." + name + ".part" }
+
+// part opens that file.
 func (i *importer) part(name string) (*os.File, error) {
-	file, err := os.OpenFile(i.errorsFile()+"."+name+".part", os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(i.partName(name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the rejected rows need a file: %w", err)
 	}
@@ -248,51 +261,97 @@ func (i *importer) key() [32]byte {
 	return sha256.Sum256(append(options, i.file.SHA256[:]...))
 }
 
-// store imports the rows. It goes on with an import that was interrupted.
-func (i *importer) store(ctx context.Context) (id desk.ID, part string, counts desk.ImportCounts, err error) {
+// begin takes the workspace, and goes on with an import that was interrupted, or begins anew.
+func (i *importer) begin(ctx context.Context) (*imports.Import, error) {
 	waits := time.AfterFunc(progressEvery, func() {
 		_, _ = fmt.Fprintln(i.progress.to, "Another import of this workspace is at work, or was just killed: this one waits up to 20 seconds for it.")
 	})
-	run, err := i.app.Imports.Begin(ctx, i.p, i.key())
-	waits.Stop()
+	defer waits.Stop()
+	return i.app.Imports.Begin(ctx, i.p, i.key())
+}
+
+// store imports the rows, while it has the workspace.
+func (i *importer) store(ctx context.Context) error {
+	run, err := i.begin(ctx)
 	if err != nil {
-		return id, part, counts, err
+		return err
 	}
 	defer func() { _ = run.End(ctx) }() // the lease ends by itself, too
-	rejects, err := i.part(run.Run.ID.String())
+	return run.Hold(ctx, func(ctx context.Context) error { return i.storeHeld(ctx, run) })
+}
+
+// storeHeld imports the rows. The import ends after all is told: if it is killed before, the same
+// command tells it.
+func (i *importer) storeHeld(ctx context.Context, run *imports.Import) error {
+	rejects, err := i.rejects(ctx, run)
 	if err != nil {
-		return id, part, counts, err
+		return err
 	}
-	defer func() { err = errors.Join(err, rejects.Close()) }()
-	part = rejects.Name()
-	if state, err := rejects.Stat(); err != nil || run.Resumed && state.Size() < run.Run.ErrorBytes {
-		if err == nil { // the file of rejected rows is gone, and they can't be told again
-			err = run.Anew(ctx, i.key())
-		}
-		if err != nil {
-			return id, part, counts, err
-		}
+	if err = run.Make(ctx, i.file); err == nil {
+		err = run.StoreFile(ctx, i.file, keepIn(rejects), func() {
+			if i.progress.due() {
+				i.progress.line(fmt.Sprintf("%s: %d of %d rows, %d rejected", i.flags.File, run.Run.Rows, i.file.Rows, run.Run.Rejected))
+			}
+		})
 	}
-	if err := run.Make(ctx, i.file); err != nil {
-		return id, part, counts, err
+	if err = errors.Join(err, rejects.Close()); err == nil {
+		err = i.end(rejects.Name(), run.Run.ID.String(), run.Run.ImportCounts)
 	}
-	err = run.StoreFile(ctx, i.file, keepIn(rejects), func() {
-		if i.progress.due() {
-			i.progress.line(fmt.Sprintf("%s: %d of %d rows, %d rejected", i.flags.File, run.Run.Rows, i.file.Rows, run.Run.Rejected))
-		}
-	})
-	return run.Run.ID, part, run.Run.ImportCounts, err
+	if err == nil {
+		err = run.Finish(ctx)
+	}
+	return err
+}
+
+// rejects opens the file of the rejected rows of an import. If it is gone, the import begins anew,
+// because they can't be told again.
+func (i *importer) rejects(ctx context.Context, run *imports.Import) (*os.File, error) {
+	if err := i.takeBack(run.Run); err != nil {
+		return nil, err
+	}
+	file, err := i.part(run.Run.ID.String())
+	if err != nil {
+		return nil, err
+	}
+	state, err := file.Stat()
+	if err == nil && (!run.Resumed || state.Size() >= run.Run.ErrorBytes) {
+		return file, nil
+	}
+	err = errors.Join(err, file.Close(), os.Remove(file.Name()))
+	if err == nil {
+		err = run.Anew(ctx, i.key())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return i.part(run.Run.ID.String())
+}
+
+// takeBack takes the rejected rows of an import back from their place, if the import was killed just
+// after they came there.
+func (i *importer) takeBack(run desk.ImportRun) error {
+	if run.Rows < i.file.Rows || run.Rejected == 0 {
+		return nil
+	}
+	part := i.partName(run.ID.String())
+	placed, err := os.Stat(i.errorsFile())
+	if _, missing := os.Stat(part); !errors.Is(missing, fs.ErrNotExist) || err != nil || placed.Size() != run.ErrorBytes {
+		return nil
+	}
+	return os.Rename(i.errorsFile(), part)
 }
 
 // try judges the rows, a group at a time.
-func (i *importer) try(ctx context.Context) (part string, counts desk.ImportCounts, err error) {
+func (i *importer) try(ctx context.Context) error {
 	rejects, err := i.part("dry-run-" + strconv.Itoa(os.Getpid()))
 	if err != nil {
-		return part, counts, err
+		return err
 	}
-	defer func() { err = errors.Join(err, rejects.Close()) }()
-	counts, err = i.app.Imports.TryFile(ctx, i.p, i.file, keepIn(rejects))
-	return rejects.Name(), counts, err
+	counts, err := i.app.Imports.TryFile(ctx, i.p, i.file, keepIn(rejects))
+	if err = errors.Join(err, rejects.Close()); err == nil {
+		err = i.end(rejects.Name(), "", counts)
+	}
+	return err
 }
 
 // keepIn writes rejected rows to a file.
