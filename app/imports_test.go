@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/app"
 	"parley/app/imports"
 	"parley/desk"
 	"parley/store"
@@ -97,6 +98,40 @@ func TestImport_held(t *testing.T) {
 		return ctx.Err()
 	})
 	refused(t, err, desk.Unavailable)
+}
+
+// A heavyStore loads large contacts with those that a dry run names.
+type heavyStore struct{ store.Store }
+
+func (s heavyStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
+	book, err := s.Store.Book(ctx, ws, l)
+	for n := range l.Identities {
+		if err == nil {
+			book.Load(&desk.Contact{ID: desk.ID{1, byte(n), byte(n >> 8)}, Note: strings.Repeat("x", 1<<20)})
+		}
+	}
+	return book, err
+}
+
+// TestImport_dryLarge: a dry run judges rows of large contacts in smaller groups.
+func TestImport_dryLarge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	heavy := w.node(heavyStore{w.file}, app.Bounds{})
+	var rows []imports.Row
+	for n := range 150 {
+		op := &desk.Op{Kind: desk.OpUpsert}
+		identified("external_id", fmt.Sprint("row-", n/2))(&op.Write)
+		rows = append(rows, imports.Row{Op: op})
+	}
+	rows[149] = imports.Row{Err: desk.Invalidf("no row")}
+	var n desk.ImportCounts
+	errs, err := heavy.Imports.Try(t.Context(), w.operator(), rows, &n)
+	must(t, err)
+	// Of the 150 rows, the first and the second of a person are apart twice.
+	if want := (desk.ImportCounts{Rows: 150, Created: 77, Unchanged: 72, Rejected: 1}); n != want || len(errs) != 150 || errs[148] != nil || errs[149] == nil {
+		t.Errorf("%+v, want %+v; %d errors", n, want, len(errs))
+	}
 }
 
 // TestImport_dryOptOuts: a dry run counts as the import does, which leaves a choice unchanged if a

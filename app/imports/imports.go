@@ -9,7 +9,6 @@ package imports
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -404,18 +403,25 @@ func numberOf(o *desk.OptOutRow) desk.Identity {
 }
 
 // Try is Store as a dry run: it stores nothing. It judges the rows together, but does not see
-// rows of other calls. It returns the errors, and adds to the counts. Rows of opt-outs are for
-// tryOptOuts.
+// rows of other calls. If their contacts are large, it judges them in parts. It returns the errors,
+// and adds to the counts. Rows of opt-outs are for tryOptOuts.
 func (a *Service) Try(ctx context.Context, p desk.Principal, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
 	errs = make([]error, len(rows))
 	named := lookupOf(rows)
-	named.Most = 8 * desk.MaxBookBytes
+	if len(rows) > 1 {
+		named.Most = 8 * desk.MaxBookBytes
+	}
 	book, err := a.Store.Book(ctx, p.Workspace(), named)
 	if err != nil {
 		return nil, err
 	}
-	if book.Over(named.Most) {
-		return nil, fmt.Errorf("the contacts of these rows are too large for a dry run")
+	if named.Most > 0 && book.Over(named.Most) {
+		first, err := a.Try(ctx, p, rows[:len(rows)/2], n)
+		if err != nil {
+			return nil, err
+		}
+		rest, err := a.Try(ctx, p, rows[len(rows)/2:], n)
+		return append(first, rest...), err
 	}
 	book.As(p.Settings) // a dry run may have planned attributes
 	now := a.Now()
