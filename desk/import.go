@@ -18,8 +18,8 @@ const (
 	ImportRows  = 1000
 	ImportBytes = 8 << 20
 
-	// ImportOptOutRows takes the place of ImportRows for opt-outs, each of which takes a round
-	// trip.
+	// ImportOptOutRows takes the place of ImportRows for opt-outs. Each takes a round trip, and
+	// locks the choice of a person until the end: what the person writes meanwhile waits.
 	ImportOptOutRows = 100
 
 	// KeepImport is how long an import that was interrupted can go on. After that, the same
