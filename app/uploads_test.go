@@ -195,7 +195,7 @@ func TestUpload(t *testing.T) {
 		t.Errorf("%d bytes of rejected rows, and the check had %d", done.Run.ErrorBytes, checked.Run.ErrorBytes)
 	}
 	refused(t, w.Imports.Choose(t.Context(), p, u.ID, chosen), desk.Changed)
-	must(t, w.Imports.Stop(t.Context(), p, u.ID)) // nothing to stop
+	refused(t, w.Imports.Stop(t.Context(), p, u.ID, desk.UploadImporting), desk.Changed) // it has ended
 	if m, err := w.file.Media(t.Context(), w.ws, u.MediaID); m != nil || err != nil {
 		t.Errorf("the file is left: %v, %v", m, err)
 	}
@@ -455,18 +455,19 @@ func TestUpload_ends(t *testing.T) {
 	_, err = w.Imports.Add(t.Context(), p, m, desk.ID{}, chosen)
 	refused(t, err, desk.InvalidRequest)
 	must(t, w.Media.Delete(t.Context(), p, m.ID))
-	refused(t, w.Imports.Stop(t.Context(), w.as(w.grace.ID), list[0].ID), desk.Forbidden)
+	refused(t, w.Imports.Stop(t.Context(), w.as(w.grace.ID), list[0].ID, desk.UploadOpen), desk.Forbidden)
 	refused(t, w.Imports.Start(t.Context(), w.as(w.grace.ID), list[0].ID, chosen, desk.UploadImporting), desk.Forbidden)
 
-	must(t, w.Imports.Stop(t.Context(), p, list[0].ID)) // discarded
+	must(t, w.Imports.Stop(t.Context(), p, list[0].ID, desk.UploadOpen)) // discarded
 	w.wantUpload(list[0].ID, desk.UploadStopped, none)
 
 	must(t, w.Imports.Start(t.Context(), p, list[1].ID, chosen, desk.UploadChecking))
-	must(t, w.Imports.Stop(t.Context(), p, list[1].ID)) // the check only
+	refused(t, w.Imports.Stop(t.Context(), p, list[1].ID, desk.UploadOpen), desk.Changed) // the check began meanwhile
+	must(t, w.Imports.Stop(t.Context(), p, list[1].ID, desk.UploadChecking))              // the check only
 	w.wantUpload(list[1].ID, desk.UploadOpen, none)
 
 	must(t, w.Imports.Start(t.Context(), p, list[1].ID, chosen, desk.UploadImporting))
-	w.store.in(3, begin, func() error { return w.Imports.Stop(t.Context(), p, list[1].ID) })
+	w.store.in(3, begin, func() error { return w.Imports.Stop(t.Context(), p, list[1].ID, desk.UploadImporting) })
 	if w.works(w.App) {
 		t.Error("a stopped import went on")
 	}

@@ -606,42 +606,51 @@ func (c *call) readable(u *desk.Upload, o transfer.Options) error {
 	return desk.InvalidAt(at, "%s", text)
 }
 
-// anImport returns the import in the path, and the page that asks before it is stopped.
+// anImport returns the import in the path, and the page that asks before it is stopped. Its form
+// says what was asked. The question has no heading if the import has ended.
 func (c *call) anImport() (*desk.Upload, confirmation, error) {
 	u, _, err := c.s.app.Imports.Upload(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
 		return nil, confirmation{}, err
 	}
-	v := confirmation{Action: importPath(u.ID) + "stop", Back: importPath(u.ID)}
+	v := confirmation{Action: importPath(u.ID) + "stop?of=" + string(u.State), Back: importPath(u.ID)}
 	switch u.State {
 	case desk.UploadChecking:
 		v.Heading, v.Button, v.Text = "Stop the check?", "Stop the check", []string{"The file stays, and you can check it again."}
 	case desk.UploadImporting:
 		v.Heading, v.Button = "Stop the import?", "Stop the import"
 		v.Text = []string{"What was imported so far stays: " + several(int(u.Run.Rows), "row") + ". The file is deleted, so this import can't go on; if you upload the file again, the rows that are there already change nothing."}
-	default:
+	case desk.UploadOpen:
 		v.Heading, v.Button, v.Text = "Discard the file?", "Discard the file", []string{importName(u) + " is deleted from the server. Nothing of it was imported."}
 	}
 	return u, v, nil
 }
 
 func (s *Server) askImportStop(c *call) error {
-	_, v, err := c.anImport()
-	if err != nil {
-		return err
-	}
-	return c.confirm(v)
-}
-
-func (s *Server) stopImport(c *call) error {
 	u, v, err := c.anImport()
 	if err != nil {
 		return err
 	}
-	if err := s.app.Imports.Stop(c.r.Context(), c.p, u.ID); err != nil {
-		return c.confirmAgain(v, err)
+	if v.Heading == "" {
+		return c.see(importPath(u.ID), "")
 	}
-	if u.State == desk.UploadChecking {
+	return c.confirm(v)
+}
+
+// stopImport stops what the page has asked about. If something else is under way by now, it asks
+// again; if the import has ended, it shows how.
+func (s *Server) stopImport(c *call) error {
+	of := desk.UploadState(c.query("of"))
+	stopped := s.app.Imports.Stop(c.r.Context(), c.p, c.id("id"), of)
+	u, v, err := c.anImport()
+	switch {
+	case err != nil:
+		return err
+	case stopped != nil && v.Heading == "":
+		return c.see(importPath(u.ID), "")
+	case stopped != nil:
+		return c.confirmAgain(v, stopped)
+	case of == desk.UploadChecking:
 		return c.see(importPath(u.ID), "stopped")
 	}
 	b, err := c.castOf(u.Broadcast)

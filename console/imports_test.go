@@ -103,7 +103,7 @@ func TestImports(t *testing.T) {
 	nora.post(at, choose(page, "encoding", "windows-1254", "do", "check")...).sends(at)
 	nora.get(at).want(200, "Ayşe", `<option value="phone" selected>`, `<option value=";" selected>`).lacks("not utf-8")
 	nora.get(at+"stop").want(200, "Discard the file?")
-	nora.post(at + "stop").sends("/contacts/import?done=stopped")
+	nora.post(at + "stop?of=open").sends("/contacts/import?done=stopped")
 	nora.get(at).want(200, "Stopped").golden("imports/stopped")
 	nora.get(at + "rejected").want(404)
 
@@ -111,7 +111,7 @@ func TestImports(t *testing.T) {
 	nora.post(at, append([]string{"encoding", "", "delimiter", ";", "dates", "", "do", "check"}, chosenImport[:12]...)...).sends(at)
 	w.works()
 	nora.get(at).want(200, "Choose below how dates are written, and check again.", "Checked").lacks("stopped at row")
-	nora.post(at + "stop").sends("/contacts/import?done=stopped")
+	nora.post(at + "stop?of=open").sends("/contacts/import?done=stopped")
 	nora.get(at).want(200, "Stopped").lacks("happened") // only a check has been made
 	nora.get(at + "rejected").want(404)
 
@@ -122,6 +122,41 @@ func TestImports(t *testing.T) {
 	}
 	nora.importsText("people.csv", people).want(422, "4 files are there already")
 	nora.get("/contacts/import").want(200, "Four files are there already").lacks("multipart")
+}
+
+// TestImports_stopLate: a colleague, or the work itself, goes on while the question is open. Then
+// nothing else is stopped than what was asked about.
+func TestImports_stopLate(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(d *app.Deps) { d.ReadContact = readRow })
+	nora := w.as(w.nora)
+	stop := func(at string) (action string) {
+		t.Helper()
+		found := regexp.MustCompile(`<form method="post" action="([^"]*stop[^"]*)"`).FindStringSubmatch(nora.get(at + "stop").want(200).body)
+		if found == nil {
+			t.Fatal("no form")
+		}
+		return html.UnescapeString(found[1])
+	}
+	at := nora.importsText("people.csv", "Ad;Telefon\r\nAda;0532 100 00 01\r\n").want(303).header.Get("Location")
+	filled := []string{"encoding", "", "delimiter", ";", "columns.0", "name", "columns.1", "phone", "dates", ""}
+	nora.post(at, append(filled, "do", "check")...).sends(at)
+	check := stop(at)
+	w.works() // the check ends
+	nora.post(check).want(409, ">Error: Discard the file?", "This import went on meanwhile, so nothing was stopped.")
+	nora.get(at).want(200, "Checked")
+
+	discard := stop(at)
+	nora.post(at, append(filled, "do", "import")...).sends(at)
+	nora.post(discard).want(409, ">Error: Stop the import?")
+	nora.get(at).want(200, "At work")
+	nora.post(at+"stop").want(409, "Stop the import?")
+
+	stopImport := stop(at)
+	w.works() // the import ends
+	nora.post(stopImport).sends(at)
+	nora.get(at + "stop").sends(at)
+	nora.get(at).want(200, "Imported")
 }
 
 // TestImports_people gives people to a broadcast by a file: its columns, a check, rejected rows,

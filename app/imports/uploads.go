@@ -152,9 +152,15 @@ func (a *Service) Start(ctx context.Context, p desk.Principal, id desk.ID, o tra
 	return err
 }
 
-// Stop ends a check or an import, or discards a file for which nothing is under way.
-func (a *Service) Stop(ctx context.Context, p desk.Principal, id desk.ID) error {
+var errWentOn = desk.Errorf(desk.Changed, "this import went on meanwhile, so nothing was stopped")
+
+// Stop ends a check or an import, or discards a file for which nothing is under way. It returns
+// Changed if the upload is in another state than was: the one that the member wants to end.
+func (a *Service) Stop(ctx context.Context, p desk.Principal, id desk.ID, was desk.UploadState) error {
 	return a.change(ctx, p, id, func(tx store.Tx, u *desk.Upload) error {
+		if u.State != was {
+			return errWentOn
+		}
 		switch u.State {
 		case desk.UploadChecking:
 			u.State, u.QueuedAt = desk.UploadOpen, 0

@@ -126,7 +126,7 @@ function dialog(nodes) {
 async function dialogOf(url) {
 	try {
 		const answer = await ask(url, "main");
-		if (!answer.ok) throw answer;
+		if (!answer.ok || answer.redirected) throw answer;
 		dialog(find("#main", await read(answer)).childNodes);
 	} catch {
 		location = url;
