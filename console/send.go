@@ -136,7 +136,12 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 		return nil, err
 	}
 	name, language, _ := strings.Cut(d.Template, "/")
-	if t := l.Library.Find(name, language); t != nil && (t.Sendable() || t.Fillable()) {
+	t, sent := l.Library.Find(name, language), c.form.values != nil
+	sendable := t != nil && (t.Sendable() || t.Fillable())
+	if sent && d.Template != "" && !sendable && d.Problem == "" {
+		d.Problem = "This template can't be sent on this channel now. Nothing was sent."
+	}
+	if sendable || sent && t != nil { // what was typed stays
 		d.Title, d.Other = t.Name+" · "+languageName(t.Language), d.href("")
 		return d, c.fillSend(d, l, t, contact, q)
 	}
@@ -415,11 +420,15 @@ func (s *Server) sendForms(c *call, file *desk.Media) error {
 		return err
 	}
 	preview := c.form.has("preview") || c.query("preview") != "" // the button comes after the file, so its name is not read
-	if preview || d.Template == "" || d.Problem != "" {
-		if !preview && d.Template == "" {
-			c.form.Message = "Choose a template"
-		}
+	if preview {
 		return c.show("send", d.view())
+	}
+	if d.Problem == "" && d.Template == "" {
+		d.Problem = "Choose a template."
+	}
+	if why := d.Problem; why != "" {
+		d.Problem = "" // it stands above the form
+		return c.again("send", d.view(), desk.Invalidf("%s", why))
 	}
 	if !strings.HasPrefix(d.Key, c.ownKeys()) {
 		return desk.Errorf(desk.IdempotencyKeyReused, "this form can't be sent: open it again")

@@ -118,7 +118,7 @@ func TestSend(t *testing.T) {
 	}
 	fresh := mei.get(path + "&template=pickup_ready/en").want(200)
 	fields[7] = value(t, fresh.body, "key")
-	mei.post("/send", fields...).want(200, "turned off meanwhile")
+	mei.post("/send", fields...).want(422, "Error: To Luc", "turned off meanwhile", `value="A-99"`)
 	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10); err != nil || len(attempts) != 1 {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
@@ -126,6 +126,27 @@ func TestSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	mei.get(path).want(200, "There is no channel that is turned on")
+}
+
+// TestSend_paused: a template that can't be sent any more leaves what was typed, with the reason.
+func TestSend_paused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	lucia := w.contact("Lucía Fernández", "34612345678")
+	mei := w.as(w.mei)
+	page := mei.get("/send?contact=" + lucia.ID.String() + "&template=pickup_ready/en").want(200)
+	fields := []string{"contact", lucia.ID.String(), "channel", w.channel.String(), "template", "pickup_ready/en", "key", value(t, page.body, "key"), "value.header.1", "A-99", "value.1", "Lucía", "value.2", "Mei", "opt_in", "yes"}
+	w.template(strings.Replace(pickup, "APPROVED", "PAUSED", 1))
+	mei.post("/send", fields...).want(422, "Error: To Luc", `id="summary"`, "This template can&#39;t be sent on this channel now. Nothing was sent.", `value="A-99"`, `name="opt_in" type="checkbox" value="yes" checked`).golden("send/paused")
+	mei.post("/send", append(fields, "preview", "yes")...).want(200, "A-99")
+	fields[5] = "gone/en"
+	mei.post("/send", fields...).want(422, "Error: To Luc", "This template can&#39;t be sent on this channel now. Nothing was sent.", "Find a template")
+	fields[5] = ""
+	mei.post("/send", fields...).want(422, "Error: To Luc", "Choose a template")
+	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10); err != nil || len(attempts) != 0 {
+		t.Errorf("attempts: %v, %v", attempts, err)
+	}
 }
 
 // TestSend_file: a template with a file in its title and a link. The file is kept while other
