@@ -256,11 +256,10 @@ func (c *call) putBroadcast(read func() (*desk.Broadcast, error)) error {
 	if readErr != nil {
 		return readErr
 	}
-	if err != nil {
-		e := desk.AsError(err)
-		if !c.fileRefused(e) {
-			return err
-		}
+	if alone(err) {
+		return err
+	}
+	if err != nil && c.fileRefused(desk.AsError(err)) {
 		err = desk.Invalidf("nothing was saved: the file could not be stored")
 	}
 	v, d, readErr := c.broadcastForm(b, c.form.values)

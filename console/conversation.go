@@ -131,8 +131,7 @@ func (c *call) changed(ask func(*thread)) error {
 
 // refused shows the conversation with the reason why an action was refused.
 func (c *call) refused(err error) error {
-	e := desk.AsError(err)
-	if e.Type == desk.NotFound || e.Type == desk.Unauthorized || e.Type == desk.Forbidden {
+	if alone(err) {
 		return err
 	}
 	t, readErr := c.readThread(c.id("id"))

@@ -62,17 +62,17 @@ func (s *Server) addNote(c *call) error {
 	} else {
 		_, err = s.app.AddNote(c.r.Context(), c.p, c.id("id"), text, desk.Field[desk.Reference]{})
 	}
-	if desk.IsType(err, desk.InvalidRequest) {
-		v, readErr := c.readNotes()
-		if readErr != nil {
-			return readErr
-		}
-		return c.again("notes", v, err)
+	if err == nil {
+		return c.backTo(c.id("id"), "noted")
 	}
-	if err != nil {
+	if alone(err) {
 		return err
 	}
-	return c.backTo(c.id("id"), "noted")
+	v, readErr := c.readNotes()
+	if readErr != nil {
+		return readErr
+	}
+	return c.again("notes", v, err)
 }
 
 func (s *Server) askNoteDeletion(c *call) error {

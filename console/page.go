@@ -50,6 +50,13 @@ func (c *call) again(name string, v view, err error) error {
 	return c.render(statusOf(e), name, v)
 }
 
+// alone tells whether an error has a page of its own: what the form was for is not there, or not
+// for this member. After any other error, the form is shown again, with what was typed.
+func alone(err error) bool {
+	t := desk.AsError(err).Type
+	return t == desk.NotFound || t == desk.Unauthorized || t == desk.Forbidden
+}
+
 // see redirects the browser to another page. That page shows the text of toasts with the
 // key done, which says what was done; "": no text.
 func (c *call) see(path, done string) error {

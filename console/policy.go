@@ -135,8 +135,7 @@ func (c *call) policyRefused(channel desk.ID, part string, err error) error {
 			err = errNotSaved
 		}
 	}
-	changed := desk.IsType(err, desk.Changed)
-	if !changed && !desk.IsType(err, desk.InvalidRequest) {
+	if alone(err) {
 		return err
 	}
 	p, readErr := c.s.app.Access.Member(c.r.Context(), c.p.Workspace(), c.p.Actor.ID)
@@ -148,7 +147,7 @@ func (c *call) policyRefused(channel desk.ID, part string, err error) error {
 	if readErr != nil {
 		return readErr
 	}
-	if changed {
+	if desk.IsType(err, desk.Changed) {
 		for _, button := range []struct {
 			part string
 			text *string

@@ -16,8 +16,10 @@ import (
 
 const (
 	// maxFields is the largest size of all fields together in a form with a file. A reply
-	// needs at most a quarter of it.
-	maxFields = 64 << 10
+	// needs at most a sixteenth of it; a longer one is refused with its text. It is less than
+	// maxForm, because these fields do not count in the memory that bodies share: at most 24
+	// such forms are read at a time, and each field is there twice.
+	maxFields = 256 << 10
 
 	// The server reads a file to its end if it has at most heard times the allowed size:
 	// then the browser sees the response that the file is too large. A browser sends the
