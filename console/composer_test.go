@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"mime/multipart"
@@ -173,10 +174,43 @@ func TestReply_closing(t *testing.T) {
 	}
 }
 
+// TestReply_closing_taken: a conversation that a colleague takes after the reply stays open.
+func TestReply_closing_taken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Could it be Monday?")
+	mei, tomas := w.as(w.mei), w.as(w.tomas)
+	m := mei.looks(c, "")
+	fields := m.fields(t, "reply", "Yes", "close", "yes")
+	mei.post(m.path+"/reply", fields[:len(fields)-2]...).sends(m.path + "?done=sent")
+	his := tomas.looks(c, "")
+	tomas.post(m.path+"/assign", his.fields(t, "to", w.tomas.ID.String())...).sends(m.path + "?done=taken")
+	mei.post(m.path+"/reply", fields...).sends(m.path + "?done=sent-only")
+	if v := w.asStored(c); v.Status != desk.StatusOpen || v.AssignedMember != w.tomas.ID {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestReply_closing_fails: if the conversation can't be closed now, the page says that the reply
+// was sent.
+func TestReply_closing_fails(t *testing.T) {
+	t.Parallel()
+	s := &interrupted{}
+	w := newWorldWith(t, func(d *app.Deps) { s.Store, d.Store = d.Store, s })
+	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Could it be Monday?")
+	mei := w.as(w.mei)
+	m := mei.looks(c, "")
+	s.meanwhile = func() { s.fails = errBusy }
+	mei.post(m.path+"/reply", m.fields(t, "reply", "Yes", "close", "yes")...).sends(m.path + "?done=sent-only")
+	s.fails = nil
+	mei.get(m.path+"?done=sent-only").want(200, "Yes")
+}
+
 // An interrupted store calls meanwhile, once, after two messages of a conversation were read.
 type interrupted struct {
 	store.Store
 	meanwhile func()
+	fails     error // returned with the messages
 }
 
 func (s *interrupted) Messages(ctx context.Context, ws, conversation desk.ID, after *desk.MessagePlace, limit int) ([]*desk.Message, *desk.MessagePlace, error) {
@@ -185,7 +219,7 @@ func (s *interrupted) Messages(ctx context.Context, ws, conversation desk.ID, af
 		s.meanwhile = nil
 		do()
 	}
-	return list, next, err
+	return list, next, cmp.Or(s.fails, err)
 }
 
 // TestReply_closing_meanwhile: a message that comes between the reply and the closing keeps

@@ -25,7 +25,7 @@ func (s *Server) reply(c *call) error {
 	if !c.form.has("close") {
 		return c.backTo(id, "sent")
 	}
-	return c.closeAfter(id, seen.Message)
+	return c.closeAfter(id, seen)
 }
 
 // replyRequest reads the form, and stores its file.
@@ -180,35 +180,44 @@ func unsendable(why desk.UnsendableMedia) string {
 	return "the provider does not take files of this type: send pictures as JPEG or PNG, videos as MP4, sounds as MP3, M4A, AAC, AMR or Ogg, and documents as PDF, text or Office files"
 }
 
-// closeAfter closes a conversation after a reply. It does not close it if a message came
-// after the member had opened the page and before the reply.
-func (c *call) closeAfter(id, seen desk.ID) error {
-	ctx, a := c.r.Context(), c.s.app
-	conv, err := a.Conversation(ctx, c.p, id)
-	if err != nil {
-		return err
+// closeAfter closes a conversation after a reply. It stays open if a message came, or somebody
+// else took it, after the member had opened the page; and if it can't be closed now: the reply
+// was sent.
+func (c *call) closeAfter(id desk.ID, seen *app.Seen) error {
+	err := c.closeReplied(id, seen)
+	if err == nil {
+		return c.goOn(id, "sent-and-closed")
 	}
+	if !desk.IsType(err, desk.Changed) {
+		c.w.Explain(desk.AsError(err))
+	}
+	return c.backTo(id, "sent-only")
+}
+
+// closeReplied closes a conversation if nothing but the reply came after what the member saw. It
+// returns Changed if something else did.
+func (c *call) closeReplied(id desk.ID, seen *app.Seen) error {
+	ctx, a := c.r.Context(), c.s.app
 	list, _, err := a.Messages(ctx, c.p, id, "", 2)
 	if err != nil {
 		return err
 	}
-	var newest, before desk.ID
+	after := app.Seen{Assignee: seen.Assignee}
+	if after.Assignee.IsZero() {
+		after.Assignee = c.p.Actor.ID // a reply takes a conversation that nobody holds
+	}
+	var before desk.ID
 	if len(list) > 0 {
-		newest = list[0].ID
+		after.Message = list[0].ID
 	}
 	if len(list) > 1 {
 		before = list[1].ID
 	}
-	if before == seen {
-		_, err = a.SetStatus(ctx, c.p, id, desk.StatusClosed, &app.Seen{Message: newest, Assignee: conv.AssignedMember})
+	if before != seen.Message {
+		return desk.Errorf(desk.Changed, "somebody wrote meanwhile")
 	}
-	if before != seen || desk.IsType(err, desk.Changed) {
-		return c.backTo(id, "sent-only")
-	}
-	if err != nil {
-		return err
-	}
-	return c.goOn(id, "sent-and-closed")
+	_, err = a.SetStatus(ctx, c.p, id, desk.StatusClosed, &after)
+	return err
 }
 
 // markRead marks the messages that the member has seen as read.
