@@ -44,10 +44,11 @@ func (c *call) readPerson(t *thread, contact *desk.Contact, conv *desk.Conversat
 	if c.may(desk.ContactsWrite) {
 		c.offerEdits(t, contact)
 	}
-	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact.ID, "", "", otherConversations)
+	list, next, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact.ID, "", "", otherConversations)
 	if err != nil {
 		return err
 	}
+	p.Older = next != ""
 	for _, v := range list {
 		if v.ID == conv.ID {
 			continue

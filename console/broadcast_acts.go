@@ -135,7 +135,8 @@ func (s *Server) deleteBroadcast(c *call) error {
 	return c.confirmAgain(deletionQuestion(b), broadcastError(err))
 }
 
-// copyBroadcast makes a draft with the settings of a broadcast, and without its people.
+// copyBroadcast makes a draft with the settings of a broadcast, and without its people. An
+// audience, which chooses them, is a setting.
 func (s *Server) copyBroadcast(c *call) error {
 	b, err := s.app.Broadcasts.Get(c.r.Context(), c.p, c.id("id"))
 	if err != nil {
@@ -145,7 +146,11 @@ func (s *Server) copyBroadcast(c *call) error {
 	if err != nil {
 		return c.notMoved(err)
 	}
-	return c.see(broadcastPath(made.ID), "copied")
+	done := "copied"
+	if made.Audience != nil {
+		done = "copied-all"
+	}
+	return c.see(broadcastPath(made.ID), done)
 }
 
 // copyOf returns the input that makes a broadcast like b. Times that have passed are left

@@ -213,12 +213,20 @@ func TestBroadcast_acts(t *testing.T) {
 	nora.post(at + "/pause").sends(at + "?done=paused") // twice is the same
 	nora.get(at+"?done=paused").want(200, "Paused. Nothing more is begun", "Somebody paused it.")
 	nora.post(at + "/resume").sends(at + "?done=resumed")
+	// The page renews itself without script, but not while it says why something was refused.
+	nora.get(at).want(200, `http-equiv="refresh"`)
+	nora.post(at+"/unschedule").want(409, "the broadcast is running").lacks(`http-equiv="refresh"`)
 	nora.post(at + "/cancel").sends(at + "?done=ended")
 	nora.post(at+"/resume").want(409, "the broadcast is cancelled", "Resume Spring?").golden("broadcasts/resume-refused")
 	nora.post(at + "/delete").sends("/broadcasts?done=deleted")
 	nora.get(at).want(404)
 	nora.post(at + "/delete").want(404)
 	nora.get("/broadcasts/nonsense").want(404)
+
+	chosen := w.drafted("Chosen", func(in *desk.BroadcastInput) {
+		in.Audience, in.AtMost = given(desk.Audience{Segment: "s"}), given(int64(5))
+	})
+	nora.get(nora.post(broadcastPath(chosen.ID)+"/copy").want(303).header.Get("Location")).want(200, "Its people are chosen in the same way").lacks("It has no people yet")
 }
 
 // TestBroadcast_elsewhere: the sends begin with those of no broadcast; a thread names the

@@ -19,7 +19,7 @@ type contactPage struct {
 	Add       [2]*field // the kind and the value of a further address
 	Holders   []holderRow
 	Moved     string // the address that was moved although the rest was refused
-	Talks     []conversationLink
+	Talks     talkList
 	Timeline  timeline
 	Merges    []mergedRow // that can be undone
 	Since     moment      // since when the person has opted out
@@ -103,22 +103,48 @@ func (c *call) contactPage(contact *desk.Contact) (*contactPage, error) {
 		return nil, err
 	}
 	p.Since = c.when(since)
-	list, _, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact.ID, "", "", otherConversations)
-	if err != nil {
+	if p.Talks, err = c.talks(contact.ID); err != nil {
 		return nil, err
-	}
-	for _, v := range list {
-		label := capital(standing(v, c.memberName(v.AssignedMember)))
-		if channel := c.p.Settings.Channel(v.ChannelID); channel != nil {
-			label = channelName(c.p.Settings, channel, false) + ", " + standing(v, c.memberName(v.AssignedMember))
-		}
-		p.Talks = append(p.Talks, conversationLink{Href: "/inbox/" + v.ID.String(), Label: label, At: c.when(v.LastMessageAt)})
 	}
 	if p.Merges, err = c.mergesOf(contact.ID); err != nil {
 		return nil, err
 	}
 	p.Timeline, err = c.timeline(contact.ID)
 	return p, err
+}
+
+// A talkList is a part of the conversations of a contact, newest first.
+type talkList struct {
+	Rows        []conversationLink
+	First, Next string
+}
+
+// talks returns the conversations of a contact after the place that the page's address names. The
+// parameter after belongs to the changes.
+func (c *call) talks(contact desk.ID) (t talkList, err error) {
+	page, after := "/contacts/"+contact.String(), c.query("talks")
+	list, next, err := c.s.app.ContactConversations(c.r.Context(), c.p, contact, "", after, otherConversations)
+	if after != "" && desk.IsType(err, desk.InvalidRequest) { // it is the place of another list
+		after = ""
+		list, next, err = c.s.app.ContactConversations(c.r.Context(), c.p, contact, "", "", otherConversations)
+	}
+	if err != nil {
+		return t, err
+	}
+	for _, v := range list {
+		label := capital(standing(v, c.memberName(v.AssignedMember)))
+		if channel := c.p.Settings.Channel(v.ChannelID); channel != nil {
+			label = channelName(c.p.Settings, channel, false) + ", " + standing(v, c.memberName(v.AssignedMember))
+		}
+		t.Rows = append(t.Rows, conversationLink{Href: "/inbox/" + v.ID.String(), Label: label, At: c.when(v.LastMessageAt)})
+	}
+	if after != "" {
+		t.First = page
+	}
+	if next != "" {
+		t.Next = page + with("", "talks", next)
+	}
+	return t, nil
 }
 
 // contactForm returns the form of a contact. For nil, it returns the form of a new

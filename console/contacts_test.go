@@ -242,6 +242,30 @@ func TestContact(t *testing.T) {
 
 // TestContact_timeline: the page of a contact shows what was changed, by whom, and pages through
 // it.
+// TestContact_talks: a person with many conversations has all of them on the page, in parts; the
+// panel beside a thread leads there.
+func TestContact_talks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mei := w.as(w.mei)
+	var all []*desk.Conversation
+	for range otherConversations + 2 {
+		c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Hello")
+		all = append(all, c)
+		if _, err := w.app.SetStatus(t.Context(), w.operator(), c.ID, desk.StatusClosed, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oldest, newest := "/inbox/"+all[0].ID.String(), "/inbox/"+all[len(all)-1].ID.String()
+	path := "/contacts/" + all[0].ContactID.String()
+	page := mei.get(path).want(200, newest, "Further back").lacks(oldest)
+	_, next, _ := strings.Cut(page.body, `href="`+path+"?talks=")
+	next, _, _ = strings.Cut(next, `"`)
+	mei.get(path+"?talks="+next).want(200, oldest, `href="`+path+`">Newest</a>`).lacks(newest, "Further back")
+	mei.get(path+"?talks=nonsense").want(200, newest)
+	mei.get(newest).want(200, `<a href="`+path+`#talks">All conversations</a>`)
+}
+
 func TestContact_timeline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

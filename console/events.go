@@ -76,7 +76,7 @@ var eventWords = map[desk.EventType]string{
 	desk.TemplateDeleted:       "removed the template",
 	desk.BroadcastCreated:      "made the broadcast",
 	desk.BroadcastUpdated:      "changed the broadcast",
-	desk.BroadcastDeletedEvent: "deleted the broadcast",
+	desk.BroadcastDeletedEvent: "deleted a broadcast",
 	desk.SnippetCreated:        "added the saved reply",
 	desk.SnippetUpdated:        "changed the saved reply",
 	desk.SnippetDeleted:        "removed the saved reply",
@@ -146,17 +146,38 @@ func (c *call) eventRows(events []desk.FeedEvent) ([]eventRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	broadcasts, err := c.broadcastsOf(events)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]eventRow, len(events))
 	for i := range events {
 		e := &events[i]
 		rows[i] = eventRow{Number: e.Place.Seq, Who: capital(c.actorName(e.Actor)), What: eventWords[e.Type], Changed: fieldWords(e.Changed), At: c.when(e.At)}
-		rows[i].Name, rows[i].Href = c.eventRecord(e, people)
+		rows[i].Name, rows[i].Href = c.eventRecord(e, people, broadcasts)
 	}
 	return rows, nil
 }
 
+// broadcastsOf reads the broadcasts that events are about, by id. One that was deleted is nil.
+func (c *call) broadcastsOf(events []desk.FeedEvent) (map[desk.ID]*desk.Broadcast, error) {
+	list := map[desk.ID]*desk.Broadcast{}
+	for i := range events {
+		e := &events[i]
+		if _, known := list[e.Subject]; known || e.Type.Kind() != "broadcast" {
+			continue
+		}
+		b, err := c.s.app.Broadcasts.Get(c.r.Context(), c.p, e.Subject)
+		if err != nil && !desk.IsType(err, desk.NotFound) {
+			return nil, err
+		}
+		list[e.Subject] = b
+	}
+	return list, nil
+}
+
 // eventRecord returns the name of the record of an event, and the path of its page.
-func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) (name, href string) {
+func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact, broadcasts map[desk.ID]*desk.Broadcast) (name, href string) {
 	s := c.p.Settings
 	conversation, contact := e.Of()
 	switch e.Type.Kind() {
@@ -181,6 +202,13 @@ func (c *call) eventRecord(e *desk.FeedEvent, people map[desk.ID]*desk.Contact) 
 	case "template":
 		channel, name, language := e.TemplateKey()
 		return name + " (" + language + ")", "/templates/" + channel.String() + "/" + url.PathEscape(name) + "/" + url.PathEscape(language)
+	case "broadcast":
+		if b := broadcasts[e.Subject]; b != nil {
+			return b.Name, broadcastPath(b.ID)
+		}
+		if e.Type != desk.BroadcastDeletedEvent {
+			return "that was deleted", ""
+		}
 	case "snippet":
 		if e.Type == desk.SnippetDeleted {
 			return e.Key, ""

@@ -44,6 +44,18 @@ func TestEvents(t *testing.T) {
 	nora.get("/settings/events?types=settings&after="+next).want(200, "made the key")
 }
 
+// TestEvents_broadcasts: a broadcast has its name and a link, unless it was deleted.
+func TestEvents_broadcasts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	nora := w.as(w.nora)
+	sale, gone := w.drafted("Spring <sale>", nil), w.drafted("Gone", nil)
+	nora.post(broadcastPath(gone.ID) + "/delete").sends("/broadcasts?done=deleted")
+	nora.get("/settings/events?types=broadcast").want(200, `made the broadcast <a href="`+broadcastPath(sale.ID)+`" data-row><bdi>Spring &lt;sale&gt;</bdi></a>`,
+		"made the broadcast <bdi>that was deleted</bdi>", "deleted a broadcast ").lacks(broadcastPath(gone.ID))
+}
+
 // TestEventWords: each type of event has words, and is shown by a filter.
 func TestEventWords(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func (c *call) again(name string, v view, err error) error {
 		v.Form = c.form
 	}
 	v.Form.refuse(e)
-	v.Title = "Error: " + v.Title
+	v.Title, v.Refresh = "Error: "+v.Title, false // loading it again would take the reason away
 	return c.render(statusOf(e), name, v)
 }
 

@@ -62,6 +62,24 @@ func TestTemplates(t *testing.T) {
 	nora.get(path + "/gone/en").want(404)
 }
 
+// TestTemplates_pages: a large library is shown in pages.
+func TestTemplates_pages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range templateRows + 1 {
+		w.template(fmt.Sprintf(`{"name":"notice_%03d","language":"en","status":"APPROVED","category":"UTILITY","components":[{"type":"BODY","text":%q}]}`, i, strings.Repeat("Your order is ready. ", 10)))
+	}
+	mei := w.as(w.mei)
+	page := mei.get("/templates").want(200, "notice_000", "notice_099", "Next 100").lacks("notice_100", "From the first")
+	if len(page.body) > maxPageBytes {
+		t.Errorf("%d bytes", len(page.body))
+	}
+	next := "/templates?channel=" + w.channel.String() + "&after=notice_099%2Fen"
+	page.want(200, html.EscapeString(next))
+	mei.get(next).want(200, "notice_100", "From the first").lacks("notice_099<", "Next 100")
+	mei.get("/templates?after=zzz").want(200, "From the first")
+}
+
 func TestSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

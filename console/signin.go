@@ -44,6 +44,12 @@ func (c *call) next(text string) string { return cmp.Or(c.s.safe(text), "/inbox"
 // query.
 const maxNext = 4 << 10
 
+// clean tells whether a path has no parts that a browser or the router would take out. The page of
+// an import ends in a slash.
+func clean(p string) bool {
+	return strings.TrimSuffix(p, "/") == strings.TrimSuffix(path.Clean(p), "/")
+}
+
 // safe returns a text if it is the path of a page, with or without a query. Otherwise it
 // returns "".
 func (s *Server) safe(text string) string {
@@ -51,7 +57,7 @@ func (s *Server) safe(text string) string {
 		return ""
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || u.Path != path.Clean(u.Path) || strings.Contains(u.Path, `\`) {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || !clean(u.Path) || strings.Contains(u.Path, `\`) {
 		return ""
 	}
 	_, pattern := s.after.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path}})

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
+	"sort"
 	"strings"
 
 	"parley/app"
@@ -25,7 +27,12 @@ type templatesPage struct {
 	Sandbox  bool
 	Rows     []templateRow
 	Empty    nothing
+
+	First, Next string
 }
+
+// templateRows is how many templates the list shows on a page.
+const templateRows = 100
 
 func (s *Server) templates(c *call) error {
 	d := templatesPage{}
@@ -46,7 +53,17 @@ func (s *Server) templates(c *call) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range l.Library.Templates {
+	page, after := "?channel="+v.ID.String(), c.query("after")
+	if after != "" {
+		d.First = "/templates" + page
+	}
+	list := templatesAfter(l.Library, after)
+	if len(list) > templateRows {
+		list = list[:templateRows]
+		last := list[templateRows-1]
+		d.Next = "/templates" + with(page, "after", last.Name+"/"+last.Language)
+	}
+	for _, t := range list {
 		d.Rows = append(d.Rows, templateRow{
 			Href: templatePath(v.ID, t), Name: t.Name, Language: t.Language, Category: strings.ToLower(t.Category), State: templateState(t), Quality: templateQuality(t), Begin: desk.Preview(plain(t.Body)),
 		})
@@ -56,6 +73,19 @@ func (s *Server) templates(c *call) error {
 		d.Empty.Text = "A sandbox has the templates that an admin puts into it."
 	}
 	return c.show("templates", view{Title: "Templates", Data: d})
+}
+
+// templatesAfter returns the templates of a library after the one with a name and a language; "":
+// all.
+func templatesAfter(l *desk.Library, after string) []*desk.Template {
+	if after == "" {
+		return l.Templates
+	}
+	name, language, _ := strings.Cut(after, "/")
+	return l.Templates[sort.Search(len(l.Templates), func(i int) bool {
+		t := l.Templates[i]
+		return cmp.Or(strings.Compare(t.Name, name), strings.Compare(t.Language, language)) > 0
+	}):]
 }
 
 // pick returns the channel with this id. Without an id, it returns the first enabled

@@ -47,6 +47,7 @@ type person struct {
 	Address string
 	Facts   []fact
 	Others  []conversationLink
+	Older   bool          // there are more than Others
 	Edit    *contactField // the field that is being changed beside the thread
 	Rename  string        // the link to change the name; "": not allowed
 	More    string        // the link to the fields that are empty

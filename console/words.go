@@ -163,6 +163,7 @@ var toasts = map[string]string{
 	"unscheduled": "It is a draft again.",
 	"ended":       "Cancelled. Nothing more is sent.",
 	"copied":      "This is the copy. It has no people yet.",
+	"copied-all":  "This is the copy. Its people are chosen in the same way.",
 
 	"note-deleted":  "The note is deleted.",
 	"away":          "You are away: nothing new is given to you.",
