@@ -143,7 +143,7 @@ func (c *call) sourceFields(d *audiencePage, now desk.Audience) error {
 			return err
 		}
 		for _, b := range list {
-			choices = append(choices, choice{Value: b.ID.String(), Label: b.Name + ", " + peopleWords(b.Rows) + ", " + c.when(b.EndedAt).Text})
+			choices = append(choices, choice{Value: b.ID.String(), Label: b.Name + ", " + peopleWords(b.Rows) + ", " + c.named(b.EndedAt)})
 		}
 	}
 	if len(choices) == 1 {

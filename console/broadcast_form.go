@@ -400,20 +400,14 @@ func (f *form) number(name string) int64 {
 	return n
 }
 
-// typedTime reads a time in the zone that the form says. One that was not changed keeps its
+// typedTime reads a time. One that was not changed keeps its
 // seconds.
 func (c *call) typedTime(name string, stored desk.Time) desk.Field[desk.Time] {
 	text := c.form.text(name)
 	if text == "" {
 		return desk.Field[desk.Time]{Set: true, Null: true}
 	}
-	zone := c.zone
-	if name := c.form.text("zone"); name != "" && name != "Local" && len(name) <= 64 {
-		if known, err := time.LoadLocation(name); err == nil {
-			zone = known
-		}
-	}
-	at, err := time.ParseInLocation(localLayout, text[:min(len(text), len(localLayout))], zone)
+	at, err := time.ParseInLocation(localLayout, text[:min(len(text), len(localLayout))], c.zone)
 	if err != nil {
 		c.form.wrong(name, "Give a date and a time.")
 		return desk.Field[desk.Time]{}

@@ -27,15 +27,15 @@ func (c *call) channelState(v *desk.Channel) (state pill, text string) {
 	case why == "":
 		return pill{"Works", "good"}, "Messages can be sent."
 	case status.ByCall:
-		text = "WhatsApp refuses its messages since " + c.when(status.Since).Text + ": " + sentence(why)
+		text = "WhatsApp refuses its messages since " + c.named(status.Since) + ": " + sentence(why)
 		if status.Code != 0 {
 			text += " (Code " + strconv.Itoa(status.Code) + ".)"
 		}
 		return pill{"Refused", "bad"}, text + " It works again once WhatsApp accepts a message."
 	case status.Replies:
-		return pill{"Replies only", "bad"}, "Since " + c.when(status.Since).Text + ", people who wrote can be answered, and no template can be sent: " + sentence(why)
+		return pill{"Replies only", "bad"}, "Since " + c.named(status.Since) + ", people who wrote can be answered, and no template can be sent: " + sentence(why)
 	default:
-		return pill{"Blocked", "bad"}, "WhatsApp lets it send nothing since " + c.when(status.Since).Text + ": " + sentence(why)
+		return pill{"Blocked", "bad"}, "WhatsApp lets it send nothing since " + c.named(status.Since) + ": " + sentence(why)
 	}
 }
 

@@ -107,9 +107,9 @@ func TestChannels_states(t *testing.T) {
 	}{
 		{desk.Channel{Enabled: true}, "Works", "Messages can be sent."},
 		{desk.Channel{}, "Turned off", "Nothing is sent"},
-		{desk.Channel{Enabled: true, Status: desk.AccountStatus{Blocked: "it is locked", Since: now}}, "Blocked", "WhatsApp lets it send nothing since 09:30: It is locked."},
-		{desk.Channel{Enabled: true, Status: desk.AccountStatus{Blocked: "it wrote to strangers", Replies: true, Since: now}}, "Replies only", "Since 09:30, people who wrote can be answered, and no template can be sent: It wrote to strangers."},
-		{desk.Channel{Enabled: true, Status: desk.AccountStatus{Blocked: "the token has expired", Code: 190, Since: now, ByCall: true}}, "Refused", "since 09:30: The token has expired. (Code 190.) It works again once"},
+		{desk.Channel{Enabled: true, Status: desk.AccountStatus{Blocked: "it is locked", Since: now}}, "Blocked", "WhatsApp lets it send nothing since 09:30 (UTC): It is locked."},
+		{desk.Channel{Enabled: true, Status: desk.AccountStatus{Blocked: "it wrote to strangers", Replies: true, Since: now}}, "Replies only", "Since 09:30 (UTC), people who wrote can be answered, and no template can be sent: It wrote to strangers."},
+		{desk.Channel{Enabled: true, Status: desk.AccountStatus{Blocked: "the token has expired", Code: 190, Since: now, ByCall: true}}, "Refused", "since 09:30 (UTC): The token has expired. (Code 190.) It works again once"},
 		{desk.Channel{Enabled: true, Status: desk.AccountStatus{Blocked: "it is locked", Since: now, Until: now}}, "Works", ""},
 	} {
 		state, text := c.channelState(&s.channel)

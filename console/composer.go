@@ -86,7 +86,7 @@ func (t *thread) MayWrite() bool { return t.MaySend && t.Person.Known }
 
 // shut returns a text with the reason why a window is closed.
 func (c *call) shut(w desk.WindowState, name string) string {
-	at := c.when(w.ClosesAt).Text
+	at := c.named(w.ClosesAt)
 	switch w.Reason {
 	case desk.NeverWrote:
 		return apart(name) + " never wrote on this channel, so only a template can be sent. Once they answer, you can write freely."

@@ -254,7 +254,7 @@ func TestReply_window(t *testing.T) {
 	w.clock.Add((53 * time.Minute).Milliseconds())
 	mei.get(m.path).want(200, "less than 5 min left")
 	w.clock.Add((5 * time.Minute).Milliseconds())
-	mei.get(m.path).want(200, "could be answered freely for 24 hours, until 09:25.", "Send a template").lacks(">Send</button>", ">Quote</button>").golden("composer/expired")
+	mei.get(m.path).want(200, "could be answered freely for 24 hours, until 09:25 (UTC).", "Send a template").lacks(">Send</button>", ">Quote</button>").golden("composer/expired")
 	mei.post(m.path+"/reply", fields...).want(422, "Nothing was sent.", "I typed this for long</textarea>").golden("composer/too-late")
 	if n := len(w.messages(c)); n != 1 {
 		t.Errorf("%d messages", n)

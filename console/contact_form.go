@@ -17,6 +17,7 @@ type contactField struct {
 	*field
 	Kind  string // the template: input, area, select or boxes
 	Was   string // the text that the page showed
+	Zone  string // the time zone of a time; "": it is no time
 	Boxes []choice
 	Both  *bothChanged
 
@@ -191,7 +192,8 @@ func (c *call) attributeField(a *desk.Attribute) *contactField {
 		f.As("url")
 	case desk.DatetimeAttribute:
 		f.As("datetime-local")
-		f.Hint = strings.TrimSpace(f.Hint + " In the zone " + c.zone.String() + ".")
+		f.Zone = c.zone.String()
+		f.Hint = strings.TrimSpace(f.Hint + " In the zone " + f.Zone + ".")
 		read = func(typed string) (desk.Value, error) {
 			for _, layout := range []string{shortDatetime, longDatetime} {
 				if at, err := time.ParseInLocation(layout, typed, c.zone); err == nil {

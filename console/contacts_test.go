@@ -240,8 +240,31 @@ func TestContact(t *testing.T) {
 	mei.get("/contacts/"+w.newID().String()).want(404, "Not here")
 }
 
-// TestContact_timeline: the page of a contact shows what was changed, by whom, and pages through
-// it.
+// TestContact_zone: a time is read in the zone in which the form has shown it.
+func TestContact_zone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.attribute("visit", "Last visit", desk.DatetimeAttribute)
+	path, id := w.person("34612345678", "Lucía", "")
+	mei := w.as(w.mei)
+	mei.header.Set("Cookie", "tz=Europe/Madrid")
+	page := mei.get(path).want(200, `name="zone" value="Europe/Madrid"`).body
+	fields := sent(t, page, "attributes.visit", "2026-03-14T10:00")
+	mei.header.Set("Cookie", "tz=Asia/Tokyo") // the computer travels
+	mei.post(path, fields...).sends(path + "?done=saved")
+	visit := func() any { return attributesOf(w.stored(id))["visit"] }
+	if got := visit(); got != "2026-03-14T09:00:00.000Z" {
+		t.Errorf("%v", got)
+	}
+	// Nobody has changed the time, so saving something else is no conflict.
+	page = mei.get(path).want(200, `value="2026-03-14T18:00"`).body
+	mei.header.Set("Cookie", "tz=Europe/Madrid")
+	mei.post(path, sent(t, page, "name", "Lucía F.")...).sends(path + "?done=saved")
+	if got := visit(); got != "2026-03-14T09:00:00.000Z" {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestContact_talks: a person with many conversations has all of them on the page, in parts; the
 // panel beside a thread leads there.
 func TestContact_talks(t *testing.T) {
@@ -266,6 +289,8 @@ func TestContact_talks(t *testing.T) {
 	mei.get(newest).want(200, `<a href="`+path+`#talks">All conversations</a>`)
 }
 
+// TestContact_timeline: the page of a contact shows what was changed, by whom, and pages through
+// it.
 func TestContact_timeline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

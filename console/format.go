@@ -66,6 +66,14 @@ func (c *call) when(t desk.Time) moment {
 	return moment{Text: at.Format(layout), Title: at.Format("Mon 2 Jan 2006 15:04:05 MST"), ISO: at.UTC().Format(time.RFC3339)}
 }
 
+// named returns a time within a text, where no title can have its zone.
+func (c *call) named(t desk.Time) string {
+	if t == 0 {
+		return ""
+	}
+	return c.when(t).Text + " (" + time.UnixMilli(int64(t)).In(c.zone).Format("MST") + ")"
+}
+
 // clock is like when, but the short text is always the time of day.
 func (c *call) clock(t desk.Time) moment {
 	m := c.when(t)
@@ -127,10 +135,18 @@ func daysBetween(at, now time.Time) int {
 // cookie. It returns nil if the zone is not known.
 func zoneOf(r *http.Request) *time.Location {
 	cookie, err := r.Cookie("tz")
-	if err != nil || len(cookie.Value) > 64 || cookie.Value == "Local" || cookie.Value == "" {
+	if err != nil {
 		return nil
 	}
-	zone, err := time.LoadLocation(cookie.Value)
+	return knownZone(cookie.Value)
+}
+
+// knownZone returns the time zone with a name; nil if there is none.
+func knownZone(name string) *time.Location {
+	if name == "" || name == "Local" || len(name) > 64 {
+		return nil
+	}
+	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return nil
 	}

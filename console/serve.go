@@ -78,6 +78,9 @@ func (s *Server) run(rt route, c *call) (err error) {
 		if err := read(); err != nil {
 			return err
 		}
+		if zone := knownZone(c.form.text("zone")); zone != nil {
+			c.zone = zone // in which the form shows its times
+		}
 	}
 	if rt.needs != "" && !streams[rt.pattern] && !waits[rt.pattern] {
 		if err := c.takeTurn(); err != nil {

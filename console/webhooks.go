@@ -27,7 +27,7 @@ func (c *call) webhookState(w *feed.Webhook) (state pill, text string) {
 	case w.Enabled && w.FailingSince == 0:
 		return pill{"Works", "good"}, "Events are delivered as they happen."
 	case w.Enabled:
-		return pill{"Failing", "warn"}, "Attempts have failed since " + c.when(w.FailingSince).Text + ". parley tries again, less and less often, and gives up after three days."
+		return pill{"Failing", "warn"}, "Attempts have failed since " + c.named(w.FailingSince) + ". parley tries again, less and less often, and gives up after three days."
 	case w.DisabledReason == desk.DisabledFailing:
 		return pill{"Gave up", "bad"}, "Attempts failed for so long that parley has turned it off. Nothing is lost while events are kept: it goes on where it was."
 	case w.DisabledReason == desk.DisabledGone:
@@ -47,7 +47,7 @@ func (c *call) lag(w *feed.Webhook) (string, error) {
 	case since == 0:
 		return "None", nil
 	}
-	return "Since " + c.when(since).Text, nil
+	return "Since " + c.named(since), nil
 }
 
 func (c *call) webhookRow(w *feed.Webhook) (row webhookRow, err error) {
