@@ -90,7 +90,30 @@ type permissionBox struct {
 	Ticked       bool
 }
 
-type keysData struct{ Keys, Ended []keyRow }
+// keysData has a part of the keys: those in use, oldest first, and then those that have ended,
+// newest first.
+type keysData struct {
+	Keys, Ended []keyRow
+	AllEnded    int
+	First, Next string
+}
+
+// keyRows is how many keys the list shows on a page.
+const keyRows = 50
+
+// keysInOrder lists the keys as the page does: those in use first.
+func (c *call) keysInOrder() (list []*desk.APIKey, ended int) {
+	var used, over []*desk.APIKey
+	for _, k := range c.p.Settings.Keys() {
+		if k.Valid(desk.TimeOf(c.now)) {
+			used = append(used, k)
+		} else {
+			over = append(over, k)
+		}
+	}
+	slices.Reverse(over)
+	return append(used, over...), len(over)
+}
 
 func (c *call) keyRow(k *desk.APIKey, uses map[desk.ID]desk.Time) keyRow {
 	row := keyRow{ID: k.ID, Name: k.Name, Text: "prl_live_" + k.PublicID + "…", Used: c.when(uses[k.ID]), Made: c.when(k.CreatedAt), Expires: c.when(k.ExpiresAt), Revoked: c.when(k.RevokedAt),
@@ -111,15 +134,22 @@ func (s *Server) keys(c *call) error {
 	if err != nil {
 		return err
 	}
-	var data keysData
-	for _, k := range c.p.Settings.Keys() {
+	list, ended := c.keysInOrder()
+	data := keysData{AllEnded: ended}
+	if i := slices.IndexFunc(list, func(k *desk.APIKey) bool { return k.ID.String() == c.query("after") }); i >= 0 {
+		data.First, list = "/settings/keys", list[i+1:]
+	}
+	if len(list) > keyRows {
+		list = list[:keyRows]
+		data.Next = with("/settings/keys", "after", list[keyRows-1].ID.String())
+	}
+	for _, k := range list {
 		if row := c.keyRow(k, uses); k.RevokedAt == 0 && !row.Expired {
 			data.Keys = append(data.Keys, row)
 		} else {
 			data.Ended = append(data.Ended, row)
 		}
 	}
-	slices.Reverse(data.Ended)
 	return c.show("keys", view{Title: "Keys", Data: data})
 }
 
@@ -221,7 +251,7 @@ func (c *call) keyView(k *desk.APIKey) (view, error) {
 	row.Boxes, row.ExpiryNow = c.boxes(k.Permissions), "keep"
 	keep := "Never, as now"
 	if row.Expires.Text != "" {
-		keep = "As now: " + row.Expires.Text
+		keep = "As now: " + c.named(k.ExpiresAt)
 	}
 	row.Expiry = expiryChoices(choice{Value: "keep", Label: keep})
 	return view{Title: k.Name, Data: row}, err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -232,6 +233,37 @@ func TestSettings_presets(t *testing.T) {
 	v.post("/settings/keys/new?preset=reads", "name", "", "permissions", "contacts:write", "expires", "never").want(422, `value="contacts:write" checked`).lacks(`value="contacts:read" checked`)
 }
 
+// TestSettings_manyKeys: many keys are shown in pages, those in use first.
+func TestSettings_manyKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	boss, err := w.app.Access.Member(t.Context(), w.ws, w.nora.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first desk.ID
+	for i := range keyRows + 1 {
+		name, permissions := fmt.Sprintf("key %02d", i), "contacts:read"
+		_, k, err := w.app.CreateKey(t.Context(), boss, app.KeyEdit{Name: &name, Permissions: &permissions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = k.ID
+		}
+	}
+	v := w.as(w.nora)
+	v.post("/settings/keys/" + first.String() + "/revoke").want(303)
+	w.clock.Add(2000)
+	page := v.get("/settings/keys").want(200, "key 01", "key 50", "Next 50").lacks("key 00", "From the first")
+	if len(page.body) > maxPageBytes {
+		t.Errorf("%d bytes", len(page.body))
+	}
+	_, next, _ := strings.Cut(page.body, `href="/settings/keys?after=`)
+	next, _, _ = strings.Cut(next, `"`)
+	v.get("/settings/keys?after="+next).want(200, "key 00", "From the first", "Revoked and expired (1)").lacks("key 50", "No key is in use")
+}
+
 func TestSettings_keys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -259,7 +291,7 @@ func TestSettings_keys(t *testing.T) {
 	}
 	path := "/settings/keys/" + p.Key.ID.String()
 	v.get("/settings/keys").want(200, "CRM &lt;b&gt;", "prl_live_"+p.Key.PublicID+"…", "Read contacts", "11 Apr").lacks(text).golden("settings/keys")
-	v.get(path).want(200, "last used", "As now: 11 Apr").lacks(text).golden("settings/key")
+	v.get(path).want(200, "last used", "As now: 11 Apr (UTC)").lacks(text).golden("settings/key")
 	v.post(path, "name", "CRM", "permissions", "members:read", "expires", "keep").sends("/settings/keys?done=saved")
 	k := w.operator().Settings.Key(p.Key.ID)
 	if k.Name != "CRM" || len(k.Permissions) != 1 || k.Permissions[0] != desk.MembersRead || k.ExpiresAt != p.Key.ExpiresAt {
