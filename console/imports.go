@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"path"
@@ -154,6 +153,9 @@ func (s *Server) uploadImport(c *call) error {
 			err = broadcastError(err)
 		}
 		c.form.values.Set("people", "")
+		if e := desk.AsError(err); e.At == "/people" {
+			c.form.wrong("people", message(e)) // before the field is made
+		}
 		v, readErr := c.importsView(b)
 		if readErr != nil {
 			return readErr
@@ -682,19 +684,4 @@ func (s *Server) rejectedRows(c *call) error {
 	h.Set("Content-Length", strconv.FormatInt(u.Run.ErrorBytes, 10))
 	c.w.WriteHeader(http.StatusOK)
 	return s.app.Imports.Rejected(c.r.Context(), c.p, u, c.w)
-}
-
-// A bounded reader refuses content after some bytes.
-type bounded struct {
-	io.Reader
-	left int64
-}
-
-// Read reads a part of the content.
-func (b *bounded) Read(p []byte) (n int, err error) {
-	n, err = b.Reader.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, desk.Errorf(desk.PayloadTooLarge, "the file is too large")
-	}
-	return n, err
 }

@@ -63,7 +63,7 @@ func TestImports(t *testing.T) {
 	nora.get("/contacts").want(200, `href="/contacts/import"`)
 	mei.get("/contacts").want(200).lacks("/contacts/import")
 	nora.get("/contacts/import").want(200, "None yet").golden("imports/none")
-	nora.importsText("", "").want(422, "Choose a file")
+	nora.importsText("", "").want(422, "Choose a file", `<p class="error" id="f-people-error">Choose a file.</p>`)
 	nora.importsText("people.csv", "").want(422, "The file is empty")
 	nora.importsText("people.csv", "%PDF-1.7 people").want(422, "This is no CSV file").golden("imports/no-csv")
 

@@ -150,3 +150,18 @@ func (c *call) formFile() (m *desk.Media, err error) {
 	}
 	return m, err
 }
+
+// A bounded reader refuses content after some bytes.
+type bounded struct {
+	io.Reader
+	left int64
+}
+
+// Read reads a part of the content.
+func (b *bounded) Read(p []byte) (n int, err error) {
+	n, err = b.Reader.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, desk.Errorf(desk.PayloadTooLarge, "the file is too large")
+	}
+	return n, err
+}
