@@ -218,7 +218,7 @@ func (c *call) setup() ([]step, error) {
 			return nil, err
 		}
 		for _, t := range list.Library.Templates {
-			sendable = sendable || t.Sendable()
+			sendable = sendable || t.Sendable() || t.Fillable()
 		}
 	}
 	people, _, err := a.NewestContacts(ctx, c.p, desk.ID{}, "", 1)

@@ -63,6 +63,17 @@ func TestOverview(t *testing.T) {
 	nora.get("/overview").want(200).lacks("First steps")
 }
 
+// TestOverview_fillable: a template that needs a file can be sent.
+func TestOverview_fillable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nora := w.as(w.nora)
+	const open = `<a class="btn small" href="/templates">Templates</a>`
+	nora.get("/overview").want(200, open)
+	w.template(`{"name":"poster","language":"en","status":"APPROVED","category":"UTILITY","components":[{"type":"HEADER","format":"IMAGE"},{"type":"BODY","text":"Look"}]}`)
+	nora.get("/overview").want(200).lacks(open)
+}
+
 // TestOverview_team: the table of the team shows which members are available, how many
 // conversations each of them has, and how long their longest wait is.
 func TestOverview_team(t *testing.T) {
