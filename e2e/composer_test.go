@@ -200,6 +200,13 @@ func TestComposer(t *testing.T) {
 	}
 	b.open("/me")
 	b.wait(`document.documentElement.classList.contains("js")`)
+	for whose, left := range map[string]int{"document.body.dataset.member": 0, `"another"`: 1} { // on the page of a member, which admins have
+		n := look[int](b, `{ const kept = { ...localStorage }, form = document.createElement("form"); form.method = "post"; form.action = "/settings/members/" + `+whose+` + "/sign-out"; document.body.append(form);
+			form.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true })); form.remove(); const n = localStorage.length; Object.assign(localStorage, kept); n }`)
+		if n != left {
+			t.Errorf("after signing out %s, %d drafts are kept", whose, n)
+		}
+	}
 	b.follow(`form[action="/sign-out"] button`)
 	if n := look[int](b, "localStorage.length"); n != 0 {
 		t.Errorf("after signing out, %d drafts are kept", n)

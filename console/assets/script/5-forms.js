@@ -27,7 +27,8 @@ when("submit", (e) => {
 		e.preventDefault();
 		return void into(form.dataset.into, "", form);
 	}
-	if (/^\/(me\/)?sign-out$/.test(new URL(form.action).pathname)) drafts(mine).forEach(drop);
+	const away = ["", "/me", "/settings/members/" + page.member]; // where the member signs out
+	if (away.some((at) => new URL(form.action).pathname === at + "/sign-out")) drafts(mine).forEach(drop);
 	if (sends || form.dataset.busy) e.preventDefault();
 	const button = e.submitter ?? find("button:not([name], [type])", form);
 	if (sends && button && !form.dataset.busy) send(form, button);
