@@ -711,6 +711,69 @@ func TestBroadcast_reported(t *testing.T) {
 	}
 }
 
+// TestBroadcast_reportedLate: a failure that is reported after many later claims pauses a broadcast,
+// too, unless it is of a message from before the broadcast was resumed.
+func TestBroadcast_reportedLate(t *testing.T) {
+	t.Parallel()
+	w := newBetween(t, nil)
+	w.store.passed.Store(true)
+	b := w.draft(numbersFrom(0, 10)...)
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: 4, Minutes: 5}}})
+	must(t, err)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its pace", func(b *desk.Broadcast) bool {
+		return b.Reason == desk.WaitsForPace && b.Counts.ByStatus[desk.RowSent] == 4
+	})
+	fails := func(n int) {
+		s := said(w.provider.sent()[n].Attempt, desk.Failed)
+		s.Failure = &desk.Failure{Code: 132015, Title: "It failed", Fix: "Wait."}
+		w.tell(s)
+	}
+	fails(0)
+	if b = w.until(b.ID, "a pause", in(desk.BroadcastPaused)); b.Reason != desk.PausedTemplate || b.Counts.ByStatus[desk.RowFailed] != 1 {
+		t.Errorf("it is paused as %s: %v", b.Reason, b.Counts.ByStatus)
+	}
+	waitFor(t, "a warning", func() bool { return len(w.log.find("a broadcast was paused")) == 1 })
+
+	_, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	fails(1)
+	b = w.until(b.ID, "another failure", func(b *desk.Broadcast) bool { return b.Counts.ByStatus[desk.RowFailed] == 2 })
+	if b.State != desk.BroadcastRunning {
+		t.Errorf("it is %s as %s", b.State, b.Reason)
+	}
+}
+
+// TestBroadcast_failuresReported: a broadcast pauses if too many of its messages are reported to have
+// failed, although many were sent after them.
+func TestBroadcast_failuresReported(t *testing.T) {
+	t.Parallel()
+	const fast = 400
+	w := newWorld(t)
+	var n atomic.Int64
+	rest := make(chan struct{})
+	release := sync.OnceFunc(func() { close(rest) })
+	defer release()
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		if n.Add(1) > fast {
+			<-rest
+		}
+		return takes(ctx, d)
+	})
+	b := w.draft(numbersFrom(0, fast+100)...)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "the fast ones", func(b *desk.Broadcast) bool { return b.Counts.ByStatus[desk.RowSent] == fast })
+	var failed []provider.Update
+	for _, d := range w.provider.sent()[:60] {
+		s := said(d.Attempt, desk.Failed)
+		failed = append(failed, provider.Update{Status: &s})
+	}
+	w.reports(failed...)
+	if b = w.until(b.ID, "a pause", in(desk.BroadcastPaused)); b.Reason != desk.PausedFailures {
+		t.Errorf("it is paused as %s: %v", b.Reason, b.Counts.ByStatus)
+	}
+}
+
 // TestBroadcast_restored: broadcasts that come from another database do not go on by themselves.
 func TestBroadcast_restored(t *testing.T) {
 	t.Parallel()

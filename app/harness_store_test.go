@@ -44,6 +44,7 @@ type faultyStore struct {
 	blind   atomic.Bool  // attempts can't be looked up
 	full    atomic.Bool  // content can't be written
 	keeps   atomic.Bool  // deliveries can't be deleted
+	passed  atomic.Bool  // all claims of broadcasts are older than those that are looked at
 	beaten  atomic.Bool  // another row of the broadcast has taken each number a moment before
 	once    atomic.Bool  // closures run only once
 	ahead   atomic.Int64 // how far the database's clock is ahead, in milliseconds
@@ -273,6 +274,9 @@ func (s *faultyStore) NewestClaims(ctx context.Context, ws, broadcast desk.ID, s
 	rows, err := s.Store.NewestClaims(ctx, ws, broadcast, since, limit)
 	if s.newest != nil {
 		s.newest()
+	}
+	if s.passed.Load() {
+		return nil, err
 	}
 	return rows, err
 }

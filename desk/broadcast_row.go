@@ -370,6 +370,11 @@ func (r *BroadcastRow) Erase(now Time) {
 	r.Data = RowData{Claims: r.Data.Claims, Died: r.Data.Died}
 }
 
+// Reported tells whether the provider has reported what became of the row's message.
+func (r *BroadcastRow) Reported() bool {
+	return r.Status == RowDelivered || r.Status == RowRead || r.Status == RowFailed
+}
+
 // Outcome tells whether the row's outcome is one of the bad ones that can pause a broadcast.
 func (r *BroadcastRow) Outcome(effect Effect) (bad, counts bool) {
 	switch r.Status {

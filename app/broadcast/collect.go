@@ -76,7 +76,7 @@ func (a *Service) collect(ctx context.Context, d *drive, s *desk.Settings, b *de
 		return nil // the next round finds how it is now
 	}
 	if err == nil && tooMany {
-		a.warnPaused(ctx, d, b.ID, desk.PausedTooMany)
+		a.warnPaused(ctx, d.ws, b.ID, desk.PausedTooMany)
 	}
 	return err
 }

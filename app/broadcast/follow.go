@@ -280,7 +280,9 @@ func (a *Service) follow(ctx context.Context, ws desk.ID, place desk.EventPlace)
 		a.seen[ws] = page.Next
 		return left, nil // it is not worth a write
 	}
-	return left, a.Store.InTx(ctx, ws, func(tx store.Tx) error {
+	paused := map[desk.ID]desk.BroadcastReason{}
+	err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
+		clear(paused)
 		moved, err := tx.MoveBroadcasts(place, page.Next)
 		if err != nil || !moved {
 			return err // another process was faster
@@ -291,25 +293,44 @@ func (a *Service) follow(ctx context.Context, ws desk.ID, place desk.EventPlace)
 			if n < 0 {
 				n = len(rest)
 			}
-			if err := a.note(tx, of, rest[:n]); err != nil {
+			why, err := a.note(tx, of, rest[:n])
+			if err != nil {
 				return err
+			}
+			if why != "" {
+				paused[of] = why
 			}
 			rest = rest[n:]
 		}
 		return nil
 	})
+	if err == nil {
+		for id, why := range paused {
+			a.warnPaused(ctx, ws, id, why)
+		}
+	}
+	return left, err
 }
 
-// note changes the rows of a broadcast as events say.
-func (a *Service) note(tx store.Tx, broadcast desk.ID, list []*rowNews) error {
+// note changes the rows of a broadcast as events say. It pauses the broadcast if one of them says
+// that no more can be sent, and returns the reason.
+func (a *Service) note(tx store.Tx, broadcast desk.ID, list []*rowNews) (desk.BroadcastReason, error) {
+	var b *desk.Broadcast
+	var err error
+	if slices.ContainsFunc(list, func(news *rowNews) bool { return a.stops(tx.Settings(), news.message) != "" }) {
+		if b, err = tx.Broadcast(broadcast); err != nil { // before its rows, as a claim
+			return "", err
+		}
+	}
 	var ids []desk.ID
 	for _, news := range list {
 		ids = append(ids, news.of.Row)
 	}
 	rows, err := tx.RowsToChange(broadcast, ids)
 	if err != nil {
-		return err
+		return "", err
 	}
+	var why desk.BroadcastReason
 	var changes []store.RowChange
 	for _, news := range list {
 		row := rows[news.of.Row]
@@ -318,6 +339,9 @@ func (a *Service) note(tx store.Tx, broadcast desk.ID, list []*rowNews) error {
 		}
 		change := store.Change(row)
 		changed := news.message != nil && row.Message == news.message.ID && row.Reach(news.message, a.Now())
+		if changed && b != nil && b.State == desk.BroadcastRunning && row.SentAt >= b.ResumedAt {
+			why = cmp.Or(why, a.stops(tx.Settings(), news.message))
+		}
 		for _, h := range news.heard {
 			changed = row.Hear(h) || changed
 		}
@@ -325,7 +349,25 @@ func (a *Service) note(tx store.Tx, broadcast desk.ID, list []*rowNews) error {
 			changes = append(changes, change)
 		}
 	}
-	return tx.PutRows(broadcast, changes)
+	if err := tx.PutRows(broadcast, changes); err != nil || why == "" {
+		return "", err
+	}
+	before := *b
+	b.Pause(why)
+	return why, put(tx, &before, b, desk.Actor{Kind: desk.BySystem}, a.Now())
+}
+
+// stops is the reason for which the failure of a message (nil: none) pauses its broadcast; "": it
+// does not.
+func (a *Service) stops(s *desk.Settings, m *desk.Message) desk.BroadcastReason {
+	if m == nil || m.Delivery != desk.Failed || m.Failure == nil {
+		return ""
+	}
+	channel := s.Channel(m.ChannelID)
+	if channel == nil {
+		return ""
+	}
+	return pausedBy(a.Machine.EffectOf(channel, m.Failure))
 }
 
 // A rowNews is what a page of events says about a row.

@@ -34,14 +34,14 @@ func (a *Service) update(ctx context.Context, d *drive, id desk.ID, in desk.Broa
 		return put(tx, &before, b, desk.Actor{Kind: desk.BySystem}, a.Now())
 	})
 	if err == nil && now.State == desk.BroadcastPaused && was.State != now.State {
-		a.warnPaused(ctx, d, id, now.Reason)
+		a.warnPaused(ctx, d.ws, id, now.Reason)
 	}
 	return err
 }
 
 // warnPaused logs that a broadcast has paused itself.
-func (a *Service) warnPaused(ctx context.Context, d *drive, id desk.ID, why desk.BroadcastReason) {
-	a.Log.WarnContext(ctx, "a broadcast was paused", "workspace_id", d.ws, "broadcast_id", id, "reason", string(why))
+func (a *Service) warnPaused(ctx context.Context, ws, id desk.ID, why desk.BroadcastReason) {
+	a.Log.WarnContext(ctx, "a broadcast was paused", "workspace_id", ws, "broadcast_id", id, "reason", string(why))
 }
 
 // pause pauses a broadcast that runs.

@@ -21,6 +21,9 @@ const (
 	noteEvery     = time.Minute
 	restoreEvery  = 5 * time.Second
 
+	// A provider says within reportWait of most messages whether they arrived.
+	reportWait = 10 * time.Second
+
 	// turn is how many rows of a broadcast are begun before the next broadcast has its turn.
 	turn = 16
 
@@ -202,33 +205,62 @@ func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *
 		return why, nil
 	}
 	r.looked = time.Now()
-	rows, err := a.Store.NewestClaims(ctx, d.ws, b.ID, b.ResumedAt, desk.FailureWindow+desk.BroadcastFlights)
+	channel := s.Channel(b.Channel)
+	rows, err := a.Store.NewestClaims(ctx, d.ws, b.ID, b.ResumedAt, a.claimsToLookAt(channel))
 	if err != nil {
 		return "", err
 	}
-	bad, outcomes := 0, 0
-	channel := s.Channel(b.Channel)
-	for _, row := range rows {
-		effect := desk.NoEffect
+	effects := make([]desk.Effect, len(rows))
+	for i, row := range rows {
 		if row.Failure != nil && channel != nil {
-			effect = a.Machine.EffectOf(channel, row.Failure)
+			effects[i] = a.Machine.EffectOf(channel, row.Failure)
 		}
 		if row.Status == desk.RowFailed || row.Status == desk.RowRefused {
-			if why := pausedBy(effect); why != "" {
+			if why := pausedBy(effects[i]); why != "" {
 				return why, nil
 			}
 		}
-		if isBad, counts := row.Outcome(effect); counts && outcomes < desk.FailureWindow {
-			outcomes++
-			if isBad {
-				bad++
-			}
-		}
 	}
-	if b.TooManyFailed(bad, outcomes) {
+	if b.TooManyFailed(outcomes(rows, effects)) {
+		return desk.PausedFailures, nil
+	}
+	// Of the newest ones it may not be known yet that they fail.
+	if i := slices.IndexFunc(rows, (*desk.BroadcastRow).Reported); i > 0 && b.TooManyFailed(outcomes(rows[i:], effects[i:])) {
 		return desk.PausedFailures, nil
 	}
 	return "", nil
+}
+
+// claimsToLookAt is how many of the newest claims the look at outcomes reads: enough to find those
+// about which the provider has reported lately.
+func (a *Service) claimsToLookAt(channel *desk.Channel) int {
+	const newest, most = desk.FailureWindow + desk.BroadcastFlights, 2000
+	if channel == nil {
+		return newest
+	}
+	perSecond := a.Machine.PerSecond(channel)
+	if perSecond == 0 {
+		return newest + most
+	}
+	return newest + min(most, int(perSecond*share*reportWait.Seconds()))
+}
+
+// outcomes counts the newest outcomes, and the bad ones among them. effects are those of the rows'
+// failures.
+func outcomes(rows []*desk.BroadcastRow, effects []desk.Effect) (bad, n int) {
+	for i, row := range rows {
+		isBad, counts := row.Outcome(effects[i])
+		if !counts {
+			continue
+		}
+		if isBad {
+			bad++
+		}
+		if n++; n == desk.FailureWindow {
+			break
+		}
+	}
+	return bad, n
 }
 
 // pausedBy is the reason for which a failure pauses a broadcast; "": it does not.
