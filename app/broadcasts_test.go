@@ -493,6 +493,33 @@ func TestBroadcast_stopped(t *testing.T) {
 	}
 }
 
+// TestBroadcast_suspended: a broadcast is also paused if the process that did not drive it for a
+// quarter of an hour is the one that goes on, because it was stopped. Its monotonic clock stood still.
+func TestBroadcast_suspended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft(numbersFrom(0, 10)...)
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{Pace: desk.Field[desk.BroadcastPace]{Set: true, Value: desk.BroadcastPace{People: 1, Minutes: 1}}})
+	must(t, err)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its pace", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForPace && len(w.provider.sent()) == 1 })
+	w.clock.advance(desk.BroadcastStopped + time.Minute)
+	if b = w.until(b.ID, "a pause", in(desk.BroadcastPaused)); b.Reason != desk.PausedStopped || len(w.provider.sent()) != 1 {
+		t.Errorf("it is paused as %s, and %d were sent", b.Reason, len(w.provider.sent()))
+	}
+}
+
+// passes lets time pass, while a broadcast is driven.
+func (w *world) passes(b *desk.Broadcast, d time.Duration) {
+	w.t.Helper()
+	for step := desk.BroadcastStopped / 2; d > 0; d -= step {
+		w.clock.advance(min(d, step))
+		w.until(b.ID, "somebody to drive it", func(b *desk.Broadcast) bool {
+			return b.State != desk.BroadcastRunning || desk.TimeOf(w.clock.now())-b.DrivenAt < desk.Time(step.Milliseconds())/2
+		})
+	}
+}
+
 // TestBroadcast_dormant: a broadcast's conversation is archived and held by nobody, until the
 // person writes; a stop word alone leaves it dormant.
 func TestBroadcast_dormant(t *testing.T) {
@@ -594,7 +621,7 @@ func TestBroadcast_paceChanged(t *testing.T) {
 	sent(25)
 	paced(40, 60)
 	sent(40)
-	w.clock.advance(61 * time.Minute)
+	w.passes(b, 61*time.Minute)
 	w.until(b.ID, "its end", in(desk.BroadcastDone))
 }
 

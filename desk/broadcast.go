@@ -488,6 +488,12 @@ func (b *Broadcast) Pause(why BroadcastReason) {
 	b.State, b.Reason, b.ResumesAt = BroadcastPaused, why, 0
 }
 
+// Stopped tells whether nobody drove the broadcast for so long that it has to be paused. now is by
+// the database's clock.
+func (b *Broadcast) Stopped(now Time) bool {
+	return now-b.DrivenAt > Time(BroadcastStopped.Milliseconds())
+}
+
 // Begin lets a broadcast run, or wait for its time. Who starts or resumes it is by.
 func (b *Broadcast) Begin(by Actor, now Time) {
 	b.StartedBy, b.ResumedAt, b.Reason, b.ResumesAt = by, now, "", 0

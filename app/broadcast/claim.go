@@ -95,7 +95,7 @@ func (a *Service) maySkip(tx store.Tx, id desk.ID) error {
 	return err
 }
 
-// running returns a broadcast that runs, and that this process drives.
+// running returns a broadcast that runs, and that this process drives and has driven lately.
 func (a *Service) running(tx store.Tx, id desk.ID) (*desk.Broadcast, error) {
 	b, driven, err := tx.BroadcastToClaim(id, a.holder())
 	switch {
@@ -105,6 +105,8 @@ func (a *Service) running(tx store.Tx, id desk.ID) (*desk.Broadcast, error) {
 		return nil, &halted{otherHolder}
 	case b == nil || b.State != desk.BroadcastRunning:
 		return nil, &halted{notRunning}
+	case b.Stopped(tx.Now()):
+		return nil, &halted{desk.PausedStopped}
 	}
 	return b, nil
 }

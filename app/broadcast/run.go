@@ -162,9 +162,10 @@ func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.B
 }
 
 // noteDriven notes from time to time that the broadcast is driven. If nobody did so for too
-// long, it pauses the broadcast.
+// long, it pauses the broadcast. That may have been this process, which was stopped: then its
+// monotonic clock may have stood still.
 func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r *runner) (stopped bool, err error) {
-	if time.Since(r.noted) < noteEvery {
+	if time.Since(r.noted) < noteEvery && a.Now()-b.DrivenAt < 2*desk.Time(noteEvery.Milliseconds()) {
 		return false, nil
 	}
 	now, _, err := a.Store.Clock(ctx)
@@ -175,9 +176,9 @@ func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r
 		if r.probing = b.Reason == desk.WaitsForProvider; r.probing && b.ResumesAt > a.Now() {
 			r.wait(time.Duration(b.ResumesAt-a.Now())*time.Millisecond, a.Uptime(), a.Now())
 		}
-		if now-b.DrivenAt > desk.Time(desk.BroadcastStopped.Milliseconds()) {
-			return true, a.pause(ctx, d, b, desk.PausedStopped)
-		}
+	}
+	if b.Stopped(now) {
+		return true, a.pause(ctx, d, b, desk.PausedStopped)
 	}
 	r.noted = time.Now()
 	return false, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) error {
@@ -578,7 +579,7 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 		if halt.why == otherHolder {
 			d.cancel()
 		}
-		if halt.why == desk.PausedStarter || halt.why == desk.PausedChannel {
+		if halt.why == desk.PausedStarter || halt.why == desk.PausedChannel || halt.why == desk.PausedStopped {
 			r.pause = halt.why
 		}
 	case e.Type == desk.SendOutcomeUnknown:
