@@ -77,6 +77,9 @@ func (s *Server) listAttempts(c *call) (answer, error) {
 	} else if f.Broadcast, err = idParameter(q, "broadcast_id"); err != nil {
 		return answer{}, err
 	}
+	if q.Get("broadcast_id") != "none" && f.Broadcast != nil && f.Broadcast.IsZero() { // no broadcast has this id
+		return answer{http.StatusOK, listOf(c.out, nil, c.appendAttempt, "")}, nil
+	}
 	list, next, err := s.app.Attempts(c.r.Context(), c.principal, f, page.cursor, page.limit)
 	if err != nil {
 		return answer{}, err

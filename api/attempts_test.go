@@ -57,6 +57,12 @@ func TestAttempts(t *testing.T) {
 	}
 	decodeJSON(t, sent.body, &answer)
 
+	for id, want := range map[string]int{"none": 6, "00000000-0000-0000-0000-000000000000": 0, "01900000-0000-7000-8000-000000000000": 0} {
+		if n := len(s.attempts("&broadcast_id=" + id)); n != want {
+			t.Errorf("the broadcast %s has %d attempts, want %d", id, n, want)
+		}
+	}
+
 	list := s.attempts("")
 	if len(list) != 6 || list[0].Key != "sent" || list[5].Key != "lost 0" || !slices.IsSortedFunc(list, func(a, b sentAttempt) int { return strings.Compare(b.ID, a.ID) }) {
 		t.Fatalf("attempts %+v", list)

@@ -234,6 +234,9 @@ func (s *Server) releaseBroadcast(c *call) (answer, error) {
 }
 
 func (s *Server) checkBroadcast(c *call) (answer, error) {
+	if err := c.principal.Allow(desk.ContactsRead); err != nil {
+		return answer{}, err
+	}
 	var cursor desk.Field[string]
 	err := c.decode(maxBody, func(d *decoder) error {
 		return d.object(func(name string) error {

@@ -69,6 +69,10 @@ func TestBroadcasts(t *testing.T) {
 	s.want(400, "POST "+route+"/rows", `{"rows":[]}`)
 	s.want(204, "DELETE "+route+"/rows", "")
 	start(422, "broadcast_empty")
+
+	if r := s.as(s.newKey(s.ws, "broadcasts:read"), "POST "+route+"/check", `{"x":1}`); r.status != 403 || !strings.Contains(string(r.body), "contacts:read") {
+		t.Errorf("a check without contacts:read: %d %s", r.status, r.body)
+	}
 }
 
 // TestBroadcasts_rowSize: a row may have 4,096 bytes, wherever it stands, and whatever is around it.

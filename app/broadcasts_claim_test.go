@@ -643,6 +643,27 @@ func TestBroadcast_pair(t *testing.T) {
 	if n := b.Counts.ByStatus[desk.RowSent]; n != 100 {
 		t.Errorf("%v", b.Counts.ByStatus)
 	}
+	if got := w.Broadcasts.Outcomes(); got[desk.RowSent] != 100 || got[desk.RowPending] != 20 || got[desk.RowRefused] != 0 {
+		t.Errorf("the outcomes are %v", got)
+	}
+}
+
+// TestBroadcast_heldBack: a person whom the provider's limit for one person holds back ten times is
+// given up, and counted.
+func TestBroadcast_heldBack(t *testing.T) {
+	t.Parallel()
+	w := newBetween(t, nil)
+	w.store.pace = func([]desk.Bucket, time.Duration) (time.Duration, bool, error) { return time.Second, false, nil }
+	b := w.draft("905320000001")
+	w.startBroadcast(b.ID)
+	for held := 1; held < desk.MaxPersonRefusals; held++ {
+		waitFor(t, "the row to be held back", func() bool { return w.rowsOf(b.ID)[0].Data.Held == held })
+		w.clock.advance(10 * time.Minute)
+	}
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := w.Broadcasts.Outcomes()[desk.RowRefused]; b.Counts.ByStatus[desk.RowRefused] != 1 || n != 1 {
+		t.Errorf("%v; %d outcomes", b.Counts.ByStatus, n)
+	}
 }
 
 // TestBroadcast_templatePaused: once a callback says that the template is paused, at most as many

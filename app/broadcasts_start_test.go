@@ -157,6 +157,34 @@ func TestBroadcast_active(t *testing.T) {
 	refused(t, resume(), desk.InvalidRequest)
 }
 
+// TestBroadcast_planned: a broadcast that begins later does not count among those that run or are
+// paused, but among the drafts and the scheduled ones.
+func TestBroadcast_planned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft("905320000001")
+	w.are(desk.MaxActiveBroadcasts, desk.BroadcastRunning, b)
+	w.are(desk.MaxPlannedBroadcasts-1, desk.BroadcastDraft, b)
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{SendAt: desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.now().Add(time.Hour))}})
+	must(t, err)
+	_, err = w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	pause := func() {
+		t.Helper()
+		_, err := w.Broadcasts.Pause(t.Context(), w.caller(), b.ID)
+		must(t, err)
+	}
+	pause()
+	b, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+	if must(t, err); b.State != desk.BroadcastScheduled {
+		t.Errorf("it is %s", b.State)
+	}
+	pause()
+	w.are(1, desk.BroadcastDraft, b)
+	_, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+	refused(t, err, desk.InvalidRequest)
+}
+
 // TestBroadcast_activeLater: a scheduled broadcast does not begin at its time if so many run or are
 // paused by then.
 func TestBroadcast_activeLater(t *testing.T) {
@@ -212,13 +240,23 @@ func TestBroadcast_sendAt(t *testing.T) {
 			_, err := w.ArchiveAttribute(context.Background(), w.operator(), "ok", true)
 			must(w.t, err)
 		}, desk.PausedAsked},
+		"value archived": {func(w *world) {
+			_, err := w.ArchiveAttribute(context.Background(), w.operator(), "vip", true)
+			must(w.t, err)
+		}, desk.PausedAsked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.knowsOK()
 			person := w.put(phoned("905320000001"), saysOK(true))
+			w.setLibrary(append(templates(), template("vips", "en", "UTILITY", "", "Hello {{1}}!"))...)
 			b := w.consented(desk.TemplateName{Name: "hello", Language: "en"}, nil, person)
+			if name == "value archived" {
+				_, _, err := w.PutAttribute(t.Context(), w.caller(), desk.AttributeInput{Key: "vip", Type: text("boolean")})
+				must(t, err)
+				b = w.consented(desk.TemplateName{Name: "vips", Language: "en"}, []desk.BroadcastValue{{Address: "1", From: "attributes.vip", Else: "you"}}, person)
+			}
 			_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{SendAt: desk.Field[desk.Time]{Set: true, Value: desk.TimeOf(w.clock.now().Add(time.Minute))}})
 			must(t, err)
 			_, err = w.Broadcasts.Start(t.Context(), w.caller(), b.ID)

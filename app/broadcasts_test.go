@@ -276,6 +276,9 @@ func TestBroadcast_cancel(t *testing.T) {
 	if sent := int64(len(w.provider.sent())); c.ByStatus[desk.RowCancelled] != 200-sent || c.ByStatus[desk.RowPending] != 0 || sent > desk.BroadcastFlights {
 		t.Errorf("%d were sent to; %v", sent, c.ByStatus)
 	}
+	if n := w.Broadcasts.Outcomes()[desk.RowCancelled]; n != c.ByStatus[desk.RowCancelled] {
+		t.Errorf("%d rows are counted as cancelled", n)
+	}
 	w.recounted(b)
 }
 
@@ -443,6 +446,10 @@ func TestBroadcast_pausesItself(t *testing.T) {
 				t.Errorf("it is paused as %s, want %s", b.Reason, c.want)
 			}
 			waitFor(t, "a warning", func() bool { return len(w.log.find("a broadcast was paused")) > 0 })
+			w.restsBroadcasts()
+			if got, c := w.Broadcasts.Outcomes(), w.broadcastNow(b.ID).Counts.ByStatus; got[desk.RowRefused] != c[desk.RowRefused] {
+				t.Errorf("the outcomes are %v, and the rows %v", got, c)
+			}
 		})
 	}
 }

@@ -125,7 +125,7 @@ func (a *Service) Behind() int64 { return a.behind.Load() }
 var rowOutcomes = [6]desk.RowStatus{desk.RowSent, desk.RowRefused, desk.RowInDoubt, desk.RowSkipped, desk.RowPending, desk.RowCancelled}
 
 // Outcomes is how many rows of this process's turns got each status. Pending are those that
-// the provider refused for now.
+// the provider refused for now, cancelled those that were left of cancelled broadcasts.
 func (a *Service) Outcomes() map[desk.RowStatus]int64 {
 	counts := map[desk.RowStatus]int64{}
 	for i, status := range rowOutcomes {

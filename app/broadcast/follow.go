@@ -92,8 +92,9 @@ func (a *Service) restore(ctx context.Context, d *drive, b *desk.Broadcast) erro
 // tidy cancels or deletes some rows of a broadcast that has ended, was deleted, or is a draft whose
 // rows were cleared. It returns whether there may be more.
 func (a *Service) tidy(ctx context.Context, ws desk.ID, b *desk.Broadcast) (more bool, err error) {
+	cancelled := 0
 	err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
-		more = false
+		more, cancelled = false, 0
 		now, err := tx.Broadcast(b.ID)
 		if err != nil || now == nil || now.State != b.State {
 			return err
@@ -109,6 +110,7 @@ func (a *Service) tidy(ctx context.Context, ws desk.ID, b *desk.Broadcast) (more
 			n, err = tx.DropRows(b.ID, false, desk.BroadcastSkips)
 		case desk.BroadcastCancelled:
 			n, err = tx.CancelRows(b.ID, now.EndedAt, desk.BroadcastSkips)
+			cancelled = n
 		}
 		if err != nil {
 			return err
@@ -123,6 +125,9 @@ func (a *Service) tidy(ctx context.Context, ws desk.ID, b *desk.Broadcast) (more
 		now.Untidy = false
 		return tx.PutBroadcast(now)
 	})
+	if err == nil {
+		a.count(desk.RowCancelled, cancelled)
+	}
 	return more, err
 }
 

@@ -403,19 +403,31 @@ func (a *Service) begin(ctx context.Context, p desk.Principal, id desk.ID, rows 
 		if err != nil {
 			return err
 		}
-		if from == desk.BroadcastDraft && use.Active >= desk.MaxActiveBroadcasts {
-			return desk.Invalidf("%d broadcasts of the workspace run or are paused, and there may not be more: wait, or cancel some", use.Active)
-		}
-		if use.Running >= desk.MaxActiveBroadcasts {
-			return desk.Invalidf("%d broadcasts of the workspace run, and there may not be more: wait, or pause some", use.Running)
-		}
 		if rows >= 0 && b.Audience != nil {
 			b.AtMost = min(rows, desk.MaxBroadcastPeople)
 		}
 		r.begin(b, p.Actor, a.Now())
+		if err := hasRoom(use, from, b.State); err != nil {
+			return err
+		}
 		b.DrivenAt = tx.Now()
 		return tx.BeginBroadcasts()
 	})
+}
+
+// hasRoom refuses that a broadcast goes from a state into one of goesOn if the workspace may not
+// have more of these.
+func hasRoom(use store.BroadcastUse, from, to desk.BroadcastState) error {
+	switch {
+	case to == desk.BroadcastScheduled && from != desk.BroadcastDraft && use.Planned >= desk.MaxPlannedBroadcasts:
+		return desk.Invalidf("the workspace has %d drafts and scheduled broadcasts, and may not have more: delete some", use.Planned)
+	case to == desk.BroadcastScheduled:
+	case from == desk.BroadcastDraft && use.Active >= desk.MaxActiveBroadcasts:
+		return desk.Invalidf("%d broadcasts of the workspace run or are paused, and there may not be more: wait, or cancel some", use.Active)
+	case use.Running >= desk.MaxActiveBroadcasts:
+		return desk.Invalidf("%d broadcasts of the workspace run, and there may not be more: wait, or pause some", use.Running)
+	}
+	return nil
 }
 
 // Unschedule makes a scheduled broadcast a draft again.

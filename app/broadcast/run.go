@@ -62,7 +62,8 @@ func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *des
 				return err
 			}
 			why = refusedStart(err)
-		} else if r.template.BroadcastShape() != b.Shape {
+		}
+		if r.template != nil && r.template.BroadcastShape() != b.Shape {
 			why = desk.PausedTemplate
 		}
 	}
@@ -84,13 +85,14 @@ func (a *Service) begins(ctx context.Context, d *drive, s *desk.Settings, b *des
 	})
 }
 
-// refusedStart is the reason of a broadcast whose start at its time was refused.
+// refusedStart is the reason of a broadcast whose start at its time was refused, and whose template
+// is as it was.
 func refusedStart(err error) desk.BroadcastReason {
 	e := desk.AsError(err)
 	switch e.Type {
 	case desk.ChannelNotUsable:
 		return desk.PausedChannel
-	case desk.TemplateNotSendable, desk.InvalidVariables:
+	case desk.TemplateNotSendable:
 		return desk.PausedTemplate
 	case desk.MediaUnavailable, desk.MediaNotSendable:
 		return desk.PausedFile
@@ -594,15 +596,16 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 		if f, ok := e.Details.(desk.Failure); ok {
 			effect = a.Machine.EffectOf(channel, &f)
 		}
+		status := refusedAs(l.Row, e, effect)
 		if why := pausedBy(effect); why != "" {
 			r.pause = why
-		} else if effect != desk.PersonEffect && (&desk.Refusal{Type: e.Type}).ForNow() {
+		} else if effect != desk.PersonEffect && status == desk.RowPending {
 			r.refused(e.RetryAfter, a.Uptime(), a.Now())
-			a.count(desk.RowPending, 1)
-			return
 		}
-		r.bad++
-		a.count(desk.RowRefused, 1)
+		if status == desk.RowRefused {
+			r.bad++
+		}
+		a.count(status, 1)
 		return
 	}
 	if err == nil {
@@ -611,6 +614,15 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 		r.bad++
 		a.count(desk.RowInDoubt, 1)
 	}
+}
+
+// refusedAs is the status of a row after a refusal: pending if it was for now.
+func refusedAs(row *desk.BroadcastRow, e *desk.Error, effect desk.Effect) desk.RowStatus {
+	forNow := (&desk.Refusal{Type: e.Type}).ForNow()
+	if forNow && (effect != desk.PersonEffect || row.Data.Held+1 < desk.MaxPersonRefusals) {
+		return desk.RowPending
+	}
+	return desk.RowRefused
 }
 
 // send waits for places, claims a row and sends its message. It returns when it claimed the row, or
@@ -666,7 +678,9 @@ func (a *Service) pace(ctx context.Context, d *drive, channel *desk.Channel, b *
 
 // hold lets a row wait that the provider's limit for one person holds back.
 func (a *Service) hold(ctx context.Context, d *drive, b *desk.Broadcast, row *desk.BroadcastRow, wait time.Duration) error {
+	refused := false
 	err := a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
+		refused = false
 		if _, err := a.mayClaim(tx, b.ID); err != nil {
 			return err
 		}
@@ -676,13 +690,16 @@ func (a *Service) hold(ctx context.Context, d *drive, b *desk.Broadcast, row *de
 		}
 		now := pending[0]
 		change := store.Change(now)
-		if !now.Hold(int(wait/time.Second)+1, tx.Now()) {
+		if refused = !now.Hold(int(wait/time.Second)+1, tx.Now()); refused {
 			now.Status, now.At = desk.RowRefused, a.Now()
 			now.Failure = &desk.Failure{Title: "Held back for this person", Fix: "Send to this person more slowly."}
 		}
 		return tx.PutRows(b.ID, []store.RowChange{change})
 	})
 	if err == nil {
+		if refused {
+			a.count(desk.RowRefused, 1)
+		}
 		err = ErrNotClaimed
 	}
 	return err
