@@ -285,6 +285,23 @@ func TestAudience_meanwhile(t *testing.T) {
 	w.recounted(b)
 }
 
+// TestAudience_erasedMeanwhile: the number of a person who is deleted while the people of an earlier
+// broadcast are written down does not come back, also if the earlier row has nothing but the number.
+func TestAudience_erasedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draftAgain(w.cancelled("905320000001", "905320000002"), 10, desk.Audience{Status: []desk.RowStatus{desk.RowCancelled}})
+	erased := w.named("Lucia", "905320000001") // after the row was added
+	_, err := w.Broadcasts.Start(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	w.store.copy = sync.OnceFunc(func() { w.deleteContact(erased.ID) })
+	w.run()
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if got := w.addressesOf(b.ID); !slices.Equal(got, []string{"905320000002"}) || len(w.provider.sent()) != 1 {
+		t.Errorf("its people are %v; %d were sent", got, len(w.provider.sent()))
+	}
+}
+
 // TestAudience_aside: while the people of a broadcast are written down, another one sends.
 func TestAudience_aside(t *testing.T) {
 	t.Parallel()

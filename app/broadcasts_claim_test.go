@@ -871,3 +871,26 @@ func TestBroadcast_dormantAgain(t *testing.T) {
 		t.Errorf("after a month, a single send goes into %+v", m.Conversation)
 	}
 }
+
+// TestBroadcast_dormantMeanwhile: a single send to a person who was not known when it was planned
+// opens the dormant conversation that a broadcast has made since.
+func TestBroadcast_dormantMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const person = "905320000001"
+	var dormant desk.ID
+	w.provider.plays(meanwhile(func(provider.Dispatch) {
+		w.provider.plays(takes)
+		b := w.draft(person)
+		w.startBroadcast(b.ID)
+		w.until(b.ID, "its end", in(desk.BroadcastDone))
+		dormant = w.rowsOf(b.ID)[0].Conversation
+	}, takes))
+	m := w.sent("one", func(r *desk.SendRequest) { r.Phone = phoneOf(person) })
+	if c := w.conversation(dormant); m.Conversation.ID != dormant || !m.Existing || c.Dormant || c.Status != desk.StatusOpen {
+		t.Errorf("it goes into %+v; the dormant one is %+v", m.Conversation, c)
+	}
+	if m := w.sent("two", func(r *desk.SendRequest) { r.Phone = phoneOf("905320000002") }); m.Existing {
+		t.Errorf("a new person has %+v", m.Conversation)
+	}
+}

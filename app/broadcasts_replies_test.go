@@ -331,3 +331,40 @@ func TestBroadcast_repliesInDoubt(t *testing.T) {
 		t.Errorf("released as not sent: %+v", r)
 	}
 }
+
+// TestBroadcast_repliesMeanwhile: who answers before the outcome of the message is stored has
+// replied, unless it turns out that it was not sent.
+func TestBroadcast_repliesMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	numbers := []string{"905320000001", "905320000002"}
+	for _, number := range numbers {
+		w.put(phoned(number))
+	}
+	rest := make(chan struct{})
+	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+		<-rest
+		if d.Number == numbers[1] {
+			return refuses(ctx, d)
+		}
+		return takes(ctx, d)
+	})
+	b := w.draft(numbers...)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "two messages under way", func(b *desk.Broadcast) bool { return b.Counts.ByStatus[desk.RowSending] == 2 })
+	now := desk.TimeOf(w.clock.now().Add(time.Second))
+	w.clock.advance(time.Minute)
+	for n, number := range numbers {
+		w.reports(saying{At: now, Text: "Yes"}.update(number, n))
+	}
+	waitForReplies := func() {
+		defer close(rest)
+		w.until(b.ID, "replies", func(b *desk.Broadcast) bool { return b.Counts.Replied == 2 })
+	}
+	waitForReplies()
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if b.Counts.Replied != 1 || b.Counts.ByStatus[desk.RowSent] != 1 {
+		t.Errorf("%+v", b.Counts)
+	}
+	w.recounted(b)
+}

@@ -35,6 +35,7 @@ type faultyStore struct {
 	queue func()                 // called before each page of events is read, like a wait for a connection
 	read  func(*store.EventPage) // called with each page of events that was read
 	pages func()                 // called after each page of contacts that was read in the order of ids
+	copy  func()                 // called after each page of rows of a broadcast that was read
 	talk  func()                 // called after each look at a conversation
 	last  func()                 // called after each look-up of the newest contact, as a start does for an audience
 
@@ -279,6 +280,14 @@ func (s *faultyStore) NewestClaims(ctx context.Context, ws, broadcast desk.ID, s
 		return nil, err
 	}
 	return rows, err
+}
+
+func (s *faultyStore) BroadcastRows(ctx context.Context, ws, broadcast desk.ID, f desk.RowFilter, after desk.ID, limit int) ([]*desk.BroadcastRow, *desk.ID, error) {
+	rows, next, err := s.Store.BroadcastRows(ctx, ws, broadcast, f, after, limit)
+	if s.copy != nil {
+		s.copy()
+	}
+	return rows, next, err
 }
 
 func (s *faultyStore) Clock(ctx context.Context) (now desk.Time, hour int64, err error) {

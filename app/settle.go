@@ -302,8 +302,8 @@ func (a *App) threadFor(tx store.Tx, at *desk.Attempt, contact *desk.Contact, no
 		return c, err
 	case !at.Broadcast.IsZero():
 		return tx.DormantConversation(at.Plan.Channel, contact.ID)
-	case !at.Plan.Known:
-		return nil, nil // a new person
+	case !at.Plan.Known && contact.ID == at.Plan.Contact:
+		return nil, nil // a new person: the send has just made the contact
 	}
 	return dormant(tx, at.Plan.Channel, contact.ID, now)
 }

@@ -26,7 +26,7 @@ type BroadcastRow struct {
 	Conversation ID
 	At           Time // of the status
 	DueAt        Time // of a pending one: not before this time, by the database's clock; 0: in its turn
-	SentAt       Time // the time of its message, or of the one in doubt; 0: there is none, or it is erased
+	SentAt       Time // the time of its message, or of the claim of one that is under way or in doubt; 0: there is none, or it is erased
 	Channel      ID   // of that message
 	Data         RowData
 }
@@ -211,10 +211,12 @@ func (b *Broadcast) valuesFor(t *Template, s *Settings, r *BroadcastRow, c *Cont
 	return given
 }
 
-// Claimed makes the row one that is being sent by an attempt.
+// Claimed makes the row one that is being sent by an attempt. Its person may answer before the
+// attempt has an outcome.
 func (r *BroadcastRow) Claimed(at *Attempt, now Time) {
 	r.Status, r.Reason, r.Failure, r.At, r.DueAt = RowSending, "", nil, now, 0
 	r.Attempt, r.To, r.Number = at.ID, at.Plan.Number, at.Plan.Canonical()
+	r.SentAt, r.Channel = at.CreatedAt, at.Plan.Channel
 	if at.Plan.Known {
 		r.Contact = at.Plan.Contact
 	}
@@ -286,7 +288,7 @@ func (r *BroadcastRow) notSent() { r.SentAt, r.Channel, r.Data.Reply = 0, ID{}, 
 
 func (r *BroadcastRow) refused(at *Attempt, effect Effect, state BroadcastState, now Time) {
 	refusal := at.Refusal
-	if !r.hasPerson() { // erased meanwhile: the row has nothing left to send
+	if !r.HasPerson() { // erased meanwhile: the row has nothing left to send
 		r.Status, r.Reason = RowSkipped, SkipDeleted
 		return
 	}
@@ -312,8 +314,8 @@ func (r *BroadcastRow) refused(at *Attempt, effect Effect, state BroadcastState,
 	}
 }
 
-// hasPerson tells whether the row still says to whom it goes.
-func (r *BroadcastRow) hasPerson() bool { return r.Data.Phone != "" || !r.Contact.IsZero() }
+// HasPerson tells whether the row still says to whom it goes.
+func (r *BroadcastRow) HasPerson() bool { return r.Data.Phone != "" || !r.Contact.IsZero() }
 
 // ForNow tells whether a later try may succeed.
 func (r *Refusal) ForNow() bool {
@@ -449,7 +451,7 @@ type RowRef struct{ Broadcast, Row ID }
 // TakesRow tells whether the person of an ended broadcast's row belongs to the audience. A row
 // that was erased names nobody.
 func (a *Audience) TakesRow(r *BroadcastRow) bool {
-	return r.hasPerson() && slices.Contains(a.Status, r.Status) && (a.Code == 0 || r.Failure != nil && r.Failure.Code == a.Code) &&
+	return r.HasPerson() && slices.Contains(a.Status, r.Status) && (a.Code == 0 || r.Failure != nil && r.Failure.Code == a.Code) &&
 		RowFilter{Replied: a.Replied}.Passes(r)
 }
 

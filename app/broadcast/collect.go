@@ -111,11 +111,36 @@ func strangers(tx store.Tx, b *desk.Broadcast, p *page) (fit []found, err error)
 	if err != nil {
 		return nil, err
 	}
+	erased, err := erasedSince(tx, b.Audience.Broadcast, p)
+	if err != nil {
+		return nil, err
+	}
 	for _, f := range p.list {
-		if gone := !f.row.Contact.IsZero() && !there[f.row.Contact]; !gone && known.of(f.row) == nil {
+		gone := !f.row.Contact.IsZero() && !there[f.row.Contact] || erased[f.at]
+		if !gone && known.of(f.row) == nil {
 			known.add(f.row)
 			fit = append(fit, f)
 		}
 	}
 	return fit, nil
+}
+
+// erasedSince returns those of the rows of an earlier broadcast that named their people only by their
+// numbers, and say nothing more by now: the people were deleted.
+func erasedSince(tx store.Tx, source desk.ID, p *page) (map[desk.ID]bool, error) {
+	erased := map[desk.ID]bool{}
+	var places []desk.ID
+	for _, f := range p.list {
+		if f.row.Contact.IsZero() {
+			places = append(places, f.at)
+		}
+	}
+	if places == nil {
+		return erased, nil
+	}
+	rows, err := tx.RowsToChange(source, places)
+	for _, place := range places {
+		erased[place] = rows[place] == nil || !rows[place].HasPerson()
+	}
+	return erased, err
 }
