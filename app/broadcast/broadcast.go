@@ -10,6 +10,7 @@
 //	claim.go      the transaction that claims a row
 //	drive.go      which process drives which workspace
 //	run.go        one step of a broadcast that runs
+//	outcomes.go   whether its newest outcomes pause it
 //	note.go       what the driver stores of a broadcast: why it waits or is paused
 //	runner.go     what a process remembers of a broadcast: its pace, its waits
 //	follow.go     outcomes, deliveries, replies, and what is left to do after the end
@@ -107,6 +108,9 @@ type Service struct {
 
 // flights is how many messages of broadcasts a process sends at a time.
 const flights = 256
+
+// share is how much of a number's places its broadcasts take together.
+const share = 0.75
 
 // New builds a Service.
 func New(d Deps) *Service {

@@ -94,6 +94,14 @@ func (r *runner) wait(d, uptime time.Duration, now desk.Time) {
 // taken notes that the provider has taken a message.
 func (r *runner) taken() { r.refusals, r.probing = 0, false }
 
+// drop forgets the rows that were judged.
+func (r *runner) drop() {
+	for _, l := range r.buffer {
+		delete(r.busy, l.Row.ID)
+	}
+	r.buffer, r.after = nil, desk.ID{}
+}
+
 // A drive is a workspace whose broadcasts this process sends.
 type drive struct {
 	ws      desk.ID
