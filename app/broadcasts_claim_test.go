@@ -637,6 +637,13 @@ func TestBroadcast_pair(t *testing.T) {
 	if b.State != desk.BroadcastRunning || b.Reason != "" || b.Counts.ByStatus[desk.RowPending] != 20 {
 		t.Errorf("it is %s as %q: %v", b.State, b.Reason, b.Counts.ByStatus)
 	}
+	_, err := w.Broadcasts.Pause(t.Context(), w.caller(), b.ID)
+	must(t, err)
+	if c, _, err := w.Broadcasts.Check(t.Context(), w.caller(), b.ID, ""); err != nil || c.LookedAt != 20 || c.Sendable != 20 {
+		t.Errorf("a check finds %+v, %v", c, err)
+	}
+	_, err = w.Broadcasts.Resume(t.Context(), w.caller(), b.ID)
+	must(t, err)
 	open.Store(true)
 	w.clock.advance(11 * time.Minute)
 	b = w.until(b.ID, "its end", in(desk.BroadcastDone))

@@ -41,6 +41,10 @@ type Broadcasts interface {
 	// are asked for with again: their time has come. The others have ids greater than after.
 	PendingRows(ctx context.Context, ws, broadcast desk.ID, again bool, after desk.ID, limit int) ([]*desk.BroadcastRow, error)
 
+	// WaitingRows returns up to limit pending rows that wait for their time, whether or not it has
+	// come, in order. Their ids are greater than after.
+	WaitingRows(ctx context.Context, ws, broadcast, after desk.ID, limit int) ([]*desk.BroadcastRow, error)
+
 	// NextRow is when the first pending row that waits is due; 0: none waits.
 	NextRow(ctx context.Context, ws, broadcast desk.ID) (desk.Time, error)
 

@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"slices"
 
 	"parley/desk"
 )
@@ -162,6 +163,11 @@ func (a *Service) nextPeople(ctx context.Context, s *desk.Settings, b *desk.Broa
 		return a.people(ctx, s, b, after, limit)
 	}
 	rows, err := a.Store.PendingRows(ctx, s.ID, b.ID, false, after, limit+1) // one more tells whether others come
+	if err != nil {
+		return p, err
+	}
+	waiting, err := a.Store.WaitingRows(ctx, s.ID, b.ID, after, limit+1)
+	rows = slices.SortedFunc(slices.Values(append(rows, waiting...)), func(x, y *desk.BroadcastRow) int { return x.ID.Compare(y.ID) })
 	for _, r := range rows[:min(len(rows), limit)] {
 		p.list, p.next = append(p.list, found{r.ID, r}), r.ID
 	}

@@ -31,8 +31,11 @@ const (
 	rowsQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id > $3 ORDER BY broadcast_id, id LIMIT $4`
 	rowsOfQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id > $3 AND contact_id = $5 ORDER BY id LIMIT $4`
 	// Only the index of pending rows has this order.
-	pendingQuery     = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND status = 'pending' AND due_at = 0 AND id > $3 ORDER BY due_at, id LIMIT $4`
-	againQuery       = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND status = 'pending' AND due_at > 0 AND due_at <= ` + databaseNow + ` AND id > $3 ORDER BY due_at, id LIMIT $4`
+	pendingQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND status = 'pending' AND due_at = 0 AND id > $3 ORDER BY due_at, id LIMIT $4`
+	againQuery   = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND status = 'pending' AND due_at > 0 AND due_at <= ` + databaseNow + ` AND id > $3 ORDER BY due_at, id LIMIT $4`
+	waitingQuery = `SELECT ` + rowColumns + ` FROM (SELECT id FROM (SELECT id FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND status = 'pending' AND due_at > 0 AND id > $3
+			ORDER BY due_at, id OFFSET 0) w ORDER BY id LIMIT $4) u (i) CROSS JOIN LATERAL
+		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND id = u.i OFFSET 0) r ORDER BY id`
 	nextRowQuery     = `SELECT due_at FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND status = 'pending' AND due_at > 0 ORDER BY due_at, id LIMIT 1`
 	claimedRowsQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = $1 AND broadcast_id = $2 AND status IN ('sending', 'in_doubt') AND status = $3 AND id > $4 ORDER BY status, id LIMIT $5`
 	newestOfQuery    = `SELECT key FROM attempts WHERE workspace_id = $1 AND broadcast_id = $2 AND created_at >= $3 ORDER BY broadcast_id DESC, id DESC LIMIT $4`
@@ -218,6 +221,11 @@ func (s *Store) PendingRows(ctx context.Context, ws, broadcast desk.ID, again bo
 		query = againQuery
 	}
 	return s.rows(ctx, "pending rows", query, uuid(ws), uuid(broadcast), uuid(after), limit)
+}
+
+// WaitingRows returns pending rows that wait for their time, in order.
+func (s *Store) WaitingRows(ctx context.Context, ws, broadcast, after desk.ID, limit int) ([]*desk.BroadcastRow, error) {
+	return s.rows(ctx, "waiting rows", waitingQuery, uuid(ws), uuid(broadcast), uuid(after), limit)
 }
 
 // NextRow is when the first pending row that waits is due.

@@ -31,8 +31,10 @@ const (
 	rowsOfQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_contact WHERE workspace_id = ? AND broadcast_id = ? AND id > ? AND contact_id = ? ORDER BY id LIMIT +?`
 	ofTurns     = ` FROM broadcast_rows INDEXED BY broadcast_rows_turn WHERE workspace_id = ? AND broadcast_id = ? AND status = 'pending'`
 	// Those that wait are few.
-	pendingQuery     = `SELECT ` + rowColumns + ofTurns + ` AND due_at = 0 AND id > ? ORDER BY id LIMIT +?`
-	againQuery       = `SELECT ` + rowColumns + ofTurns + ` AND due_at > 0 AND due_at <= ? AND id > ? ORDER BY due_at, id LIMIT +?`
+	pendingQuery = `SELECT ` + rowColumns + ofTurns + ` AND due_at = 0 AND id > ? ORDER BY id LIMIT +?`
+	againQuery   = `SELECT ` + rowColumns + ofTurns + ` AND due_at > 0 AND due_at <= ? AND id > ? ORDER BY due_at, id LIMIT +?`
+	waitingQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows WHERE workspace_id = ?1 AND broadcast_id = ?2 AND id IN (SELECT id FROM broadcast_rows INDEXED BY broadcast_rows_turn
+		WHERE workspace_id = ?1 AND broadcast_id = ?2 AND status = 'pending' AND due_at > 0 AND id > ?3 ORDER BY id LIMIT +?4) ORDER BY id`
 	nextRowQuery     = `SELECT due_at` + ofTurns + ` AND due_at > 0 ORDER BY due_at, id LIMIT 1`
 	claimedRowsQuery = `SELECT ` + rowColumns + ` FROM broadcast_rows INDEXED BY broadcast_rows_claimed WHERE workspace_id = ? AND broadcast_id = ? AND status IN ('sending', 'in_doubt') AND status = ? AND id > ? ORDER BY id LIMIT +?`
 	newestOfQuery    = `SELECT key FROM attempts INDEXED BY attempts_broadcast WHERE workspace_id = ? AND broadcast_id = ? AND created_at >= ? ORDER BY id DESC LIMIT +?`
@@ -205,6 +207,13 @@ func (s *Store) PendingRows(ctx context.Context, ws, broadcast desk.ID, again bo
 			return c.stmt(againQuery).id(ws).id(broadcast).time(s.now()).id(after).int(int64(limit))
 		}
 		return c.stmt(pendingQuery).id(ws).id(broadcast).id(after).int(int64(limit))
+	})
+}
+
+// WaitingRows returns pending rows that wait for their time, in order.
+func (s *Store) WaitingRows(ctx context.Context, ws, broadcast, after desk.ID, limit int) ([]*desk.BroadcastRow, error) {
+	return s.rows(ctx, "waiting rows", limit, func(c conn) stmt {
+		return c.stmt(waitingQuery).id(ws).id(broadcast).id(after).int(int64(limit))
 	})
 }
 

@@ -188,7 +188,6 @@ func broadcastRows(t *testing.T, s store.Store) {
 		t.Fatalf("of the contact: %v", stored)
 	}
 	equal(t, "a row", stored[0], rows[3])
-
 	message, attempt := newID(), newID()
 	changeRow(t, s, ws, rows[0], func(r *desk.BroadcastRow) {
 		r.Status, r.Attempt, r.Message, r.Conversation, r.Contact = desk.RowSending, attempt, message, newID(), newID()
@@ -211,6 +210,7 @@ func broadcastRows(t *testing.T, s store.Store) {
 	}
 	one("in their turn", ids(s.PendingRows(t.Context(), ws, b.ID, false, desk.ID{}, 9)), rows[3].ID)
 	one("again", ids(s.PendingRows(t.Context(), ws, b.ID, true, desk.ID{}, 9)), rows[1].ID)
+	one("waiting", append(ids(s.WaitingRows(t.Context(), ws, b.ID, desk.ID{}, 1)), ids(s.WaitingRows(t.Context(), ws, b.ID, rows[2].ID, 9))...), rows[1].ID)
 	one("sending", ids(s.ClaimedRows(t.Context(), ws, b.ID, desk.RowSending, desk.ID{}, 9)), rows[0].ID)
 	one("of a message", ids(s.RowsOfMessages(t.Context(), ws, []desk.ID{message, newID()})), rows[0].ID)
 	if at, err := s.NextRow(t.Context(), ws, b.ID); err != nil || at != 5 {
