@@ -66,6 +66,9 @@ func TestBroadcasts(t *testing.T) {
 	if got := string(s.want(200, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550149"},"contact":{"attributes":{"nosuch":true}}}]}`)); !strings.Contains(got, `"errors":1}`) || !strings.Contains(got, `"invalid_attributes"`) || !strings.Contains(got, `"nosuch"`) {
 		t.Errorf("an attribute that can't be stored: %s", got)
 	}
+	if got := string(s.want(200, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550149"},"contact":{"owner":"nobody@example.com"}}]}`)); !strings.Contains(got, `"errors":1}`) || !strings.Contains(got, "/rows/0/contact/owner") {
+		t.Errorf("an owner who is no member: %s", got)
+	}
 	s.want(400, "POST "+route+"/rows", `{"rows":[]}`)
 	s.want(204, "DELETE "+route+"/rows", "")
 	start(422, "broadcast_empty")

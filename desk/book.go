@@ -342,9 +342,10 @@ func (b *Book) LoadMerged(id ID, m Merged) {
 	b.merged[id] = m
 }
 
-// CheckAttributes returns InvalidAttributes if a write has attributes that can't be stored.
-func (b *Book) CheckAttributes(w *ContactWrite) error {
-	_, err := w.judge(b.settings.Attributes, b.room)
+// CheckMeaning refuses a write that names an owner who is no member, or that has attributes that
+// can't be stored.
+func (b *Book) CheckMeaning(w *ContactWrite) error {
+	_, _, err := b.meaning(w)
 	return err
 }
 

@@ -255,7 +255,7 @@ func newRow(book *desk.Book, in *desk.RowInput, now desk.Time) (*desk.BroadcastR
 		return nil, in.Err
 	}
 	if in.Person != nil {
-		if err := book.CheckAttributes(in.Person); err != nil {
+		if err := book.CheckMeaning(in.Person); err != nil {
 			return nil, desk.Within("/contact", err)
 		}
 	}
