@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -342,6 +343,8 @@ func TestBroadcast_repliesMeanwhile(t *testing.T) {
 		w.put(phoned(number))
 	}
 	rest := make(chan struct{})
+	release := sync.OnceFunc(func() { close(rest) })
+	defer release()
 	w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
 		<-rest
 		if d.Number == numbers[1] {
@@ -351,17 +354,13 @@ func TestBroadcast_repliesMeanwhile(t *testing.T) {
 	})
 	b := w.draft(numbers...)
 	w.startBroadcast(b.ID)
-	w.until(b.ID, "two messages under way", func(b *desk.Broadcast) bool { return b.Counts.ByStatus[desk.RowSending] == 2 })
-	now := desk.TimeOf(w.clock.now().Add(time.Second))
-	w.clock.advance(time.Minute)
+	waitFor(t, "two messages under way", func() bool { return len(w.provider.sent()) == 2 })
+	now := desk.TimeOf(w.clock.now()) + 1
 	for n, number := range numbers {
 		w.reports(saying{At: now, Text: "Yes"}.update(number, n))
 	}
-	waitForReplies := func() {
-		defer close(rest)
-		w.until(b.ID, "replies", func(b *desk.Broadcast) bool { return b.Counts.Replied == 2 })
-	}
-	waitForReplies()
+	w.until(b.ID, "replies", func(b *desk.Broadcast) bool { return b.Counts.Replied == 2 })
+	release()
 	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
 	if b.Counts.Replied != 1 || b.Counts.ByStatus[desk.RowSent] != 1 {
 		t.Errorf("%+v", b.Counts)
