@@ -101,20 +101,6 @@ type keysData struct {
 // keyRows is how many keys the list shows on a page.
 const keyRows = 50
 
-// keysInOrder lists the keys as the page does: those in use first.
-func (c *call) keysInOrder() (list []*desk.APIKey, ended int) {
-	var used, over []*desk.APIKey
-	for _, k := range c.p.Settings.Keys() {
-		if k.Valid(desk.TimeOf(c.now)) {
-			used = append(used, k)
-		} else {
-			over = append(over, k)
-		}
-	}
-	slices.Reverse(over)
-	return append(used, over...), len(over)
-}
-
 func (c *call) keyRow(k *desk.APIKey, uses map[desk.ID]desk.Time) keyRow {
 	row := keyRow{ID: k.ID, Name: k.Name, Text: "prl_live_" + k.PublicID + "…", Used: c.when(uses[k.ID]), Made: c.when(k.CreatedAt), Expires: c.when(k.ExpiresAt), Revoked: c.when(k.RevokedAt),
 		Expired: k.RevokedAt == 0 && !k.Valid(desk.TimeOf(c.now)), Holds: k.Permissions}
@@ -134,20 +120,41 @@ func (s *Server) keys(c *call) error {
 	if err != nil {
 		return err
 	}
-	list, ended := c.keysInOrder()
-	data := keysData{AllEnded: ended}
-	if i := slices.IndexFunc(list, func(k *desk.APIKey) bool { return k.ID.String() == c.query("after") }); i >= 0 {
-		data.First, list = "/settings/keys", list[i+1:]
+	// A page says with which key it ended, and in which list: a key may have ended since.
+	all := c.p.Settings.Keys()
+	place := func(id string) int {
+		return slices.IndexFunc(all, func(k *desk.APIKey) bool { return k.ID.String() == id })
 	}
-	if len(list) > keyRows {
-		list = list[:keyRows]
-		data.Next = with("/settings/keys", "after", list[keyRows-1].ID.String())
+	after, ended := place(c.query("after")), place(c.query("ended"))
+	var data keysData
+	var used, over []*desk.APIKey
+	for i, k := range all {
+		if k.Valid(desk.TimeOf(c.now)) {
+			if i > after && ended < 0 {
+				used = append(used, k)
+			}
+			continue
+		}
+		data.AllEnded++
+		if ended < 0 || i < ended {
+			over = append(over, k)
+		}
 	}
-	for _, k := range list {
-		if row := c.keyRow(k, uses); k.RevokedAt == 0 && !row.Expired {
-			data.Keys = append(data.Keys, row)
+	slices.Reverse(over)
+	if after >= 0 || ended >= 0 {
+		data.First = "/settings/keys"
+	}
+	next := ""
+	for i, k := range append(used, over...) {
+		if i == keyRows {
+			data.Next = next
+			break
+		}
+		row := c.keyRow(k, uses)
+		if i < len(used) {
+			data.Keys, next = append(data.Keys, row), with("/settings/keys", "after", row.ID.String())
 		} else {
-			data.Ended = append(data.Ended, row)
+			data.Ended, next = append(data.Ended, row), with("/settings/keys", "ended", row.ID.String())
 		}
 	}
 	return c.show("keys", view{Title: "Keys", Data: data})

@@ -71,7 +71,7 @@ func TestExamine(t *testing.T) {
 		status doctor.Status
 	}{
 		"well":             {database{bytes: 1 << 30}, 3 << 30, "", doctor.OK},
-		"disk nearly full": {database{}, 99 << 20, "disk.space", doctor.Fail},
+		"disk nearly full": {database{}, 99_999_999, "disk.space", doctor.Fail},
 		"disk too small":   {database{bytes: 1 << 30}, 2<<30 - 1, "disk.space", doctor.Warn},
 		"clock behind":     {database{clock: 2001 * time.Millisecond}, 3 << 30, "clock", doctor.Warn},
 		"clock ahead":      {database{clock: -2001 * time.Millisecond}, 3 << 30, "clock", doctor.Warn},

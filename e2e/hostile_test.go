@@ -290,7 +290,7 @@ func TestHostileTexts(t *testing.T) {
 
 	// Lists.
 	for path, texts := range map[string][]string{
-		"/inbox?view=unassigned": hostile[2:3], "/contacts": hostile, "/settings/members": hostile, "/settings/keys": hostile, "/settings/attributes": hostile[2:3],
+		"/inbox?view=unassigned": hostile[2:3], "/contacts": hostile, "/settings/members": hostile, "/settings/keys": hostile[:49], "/settings/attributes": hostile[2:3],
 		"/settings/attributes/evil": append(hostile[2:4:4], hostile[:8]...), "/settings/attributes/evil/archive": hostile[2:3], "/settings/events": nil, "/settings/events?types=settings": nil, "/templates": nil, "/overview": nil,
 		"/contacts/new": hostile[2:3], "/settings/policy": append(hostile[2:4:4], hostile...), "/settings/snippets/s2/edit": hostile[2:3], "/settings/snippets/s5/edit": hostile[5:6], "/settings/snippets/s9/delete": hostile[9:10], "/me/news": nil,
 		"/settings/snippets": hostile[:10],
@@ -298,6 +298,9 @@ func TestHostileTexts(t *testing.T) {
 		b.open(path)
 		b.wantText(texts...)
 	}
+	b.open("/settings/keys")
+	b.open(look[string](b, "document.querySelector('[data-next]').href")) // the workspace had a key before
+	b.wantText(hostile[49:]...)
 
 	// Each text gets a page: a contact with this name, in a workspace with this name.
 	elements := 0
