@@ -533,17 +533,28 @@ func (t *tx) ReturnRows(rows []store.RowRef, to desk.ID) error {
 	return t.fail
 }
 
-// eraseRows removes the data of deleted contacts from rows of broadcasts.
+// eraseRows removes the data of deleted contacts from rows of broadcasts. Until it had the lock of a
+// row, a broadcast that takes the people of the row's may have copied it: so it looks until it
+// finds none.
 func eraseRows(t *tx, deleted []*desk.Contact) error {
 	var ids []desk.ID
 	numbers := []string{}
 	for _, d := range deleted {
 		ids, numbers = append(ids, d.ID), append(numbers, d.Numbers()...)
 	}
-	found, err := all(t.pipe, "rows to erase", readRow, rowsToEraseQuery, uuid(t.ws), uuids(ids), numbers)
-	if err != nil {
-		return err
+	for {
+		found, err := all(t.pipe, "rows to erase", readRow, rowsToEraseQuery, uuid(t.ws), uuids(ids), numbers)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if err := eraseFound(t, found); err != nil {
+			return err
+		}
 	}
+}
+
+// eraseFound locks the rows that were found, and erases them.
+func eraseFound(t *tx, found []*desk.BroadcastRow) error {
 	of := map[desk.ID][]desk.ID{}
 	var order []desk.ID
 	for _, r := range found {

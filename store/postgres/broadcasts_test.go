@@ -82,3 +82,44 @@ func TestBroadcasts_wait(t *testing.T) {
 		t.Error("a process claims whose lease another one has taken")
 	}
 }
+
+// TestErase_copiedRow: a broadcast copies a row that names its person by the number alone, while the
+// person is deleted. Nothing of the person is left in the copy.
+func TestErase_copiedRow(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.Database(t))
+	ws, person := newWorkspace(t, s), desk.ID{2}
+	const number = "905320000001"
+	row := func(broadcast desk.ID) *desk.BroadcastRow {
+		return &desk.BroadcastRow{ID: desk.ID{3}, Broadcast: broadcast, Number: number, To: number, Status: desk.RowPending, At: 1, Data: desk.RowData{Phone: number}}
+	}
+	source, next := desk.ID{8}, desk.ID{9}
+	check(t, s.InTx(t.Context(), ws, func(tx store.Tx) error {
+		for _, id := range []desk.ID{source, next} {
+			if err := tx.PutBroadcast(&desk.Broadcast{ID: id, Name: "Spring", State: desk.BroadcastDraft, CreatedAt: 1}); err != nil {
+				return err
+			}
+		}
+		return tx.PutRows(source, []store.RowChange{{Row: row(source)}})
+	}))
+	write := desk.ContactWrite{Phone: desk.Field[string]{Set: true, Value: number}, Sent: []desk.Identity{{Kind: desk.KindPhone, Value: number}}}
+	apply := func(op *desk.Op) error {
+		var failed error
+		err := s.UpdateContacts(t.Context(), ws, []*desk.Op{op}, func(book *desk.Book, _, _ int) {
+			_, failed = book.Apply(op, desk.Actor{Kind: desk.ByCLI}, 2, func() desk.ID { return person })
+		})
+		return errors.Join(err, failed)
+	}
+	check(t, apply(&desk.Op{Kind: desk.OpUpsert, Write: write}))
+	copies := func(tx store.Tx) error {
+		if _, err := tx.RowsToChange(source, []desk.ID{{3}}); err != nil {
+			return err
+		}
+		return tx.PutRows(next, []store.RowChange{{Row: row(next)}})
+	}
+	deletes := func() error { return apply(&desk.Op{Kind: desk.OpDelete, ByID: true, Target: person}) }
+	waits(t, s, ws, "a deletion, for a copy", copies, deletes, true)
+	if left := query(t, s, `SELECT number || ' ' || status || ' ' || data FROM broadcast_rows WHERE number <> '' OR status <> 'skipped' OR data LIKE '%'||$1||'%'`, number); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
