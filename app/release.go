@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"parley/app/broadcast"
 	"parley/desk"
 	"parley/store"
 )
@@ -138,7 +137,7 @@ func (a *App) release(ctx context.Context, p desk.Principal, id desk.ID, sent bo
 		if err := tx.PutAttempt(at); err != nil {
 			return err
 		}
-		if err := a.Broadcasts.Follow(tx, at, broadcast.Outcome{}); err != nil {
+		if err := a.Broadcasts.Follow(tx, at, false); err != nil {
 			return err
 		}
 		return tx.Append(sendEvent(desk.SendSettled, at, p.Actor, now))

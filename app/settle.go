@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"parley/app/broadcast"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -206,7 +205,7 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	if err := tx.PutAttempt(at); err != nil {
 		return err
 	}
-	if err := a.Broadcasts.Follow(tx, at, broadcast.Outcome{Sent: sent}); err != nil {
+	if err := a.Broadcasts.Follow(tx, at, false); err != nil {
 		return err
 	}
 	if contact == nil {
@@ -448,7 +447,7 @@ func (a *App) refuse(ctx context.Context, ws, id desk.ID, r *desk.Refusal) (*des
 		if err := tx.PutAttempt(at); err != nil {
 			return err
 		}
-		if err := a.Broadcasts.Follow(tx, at, broadcast.Outcome{}); err != nil {
+		if err := a.Broadcasts.Follow(tx, at, false); err != nil {
 			return err
 		}
 		return tx.Append(settledEvents(at, was, byProvider(at.Plan.Channel), now)...)
@@ -484,7 +483,7 @@ func (a *App) giveUp(ctx context.Context, ws desk.ID, mine *desk.Attempt) error 
 		if err := tx.PutAttempt(&at); err != nil {
 			return err
 		}
-		if err := a.Broadcasts.Follow(tx, &at, broadcast.Outcome{}); err != nil {
+		if err := a.Broadcasts.Follow(tx, &at, false); err != nil {
 			return err
 		}
 		if stored != nil {
@@ -515,7 +514,7 @@ func (a *App) doubt(ctx context.Context, ws, id desk.ID, died bool) (*desk.Attem
 		if err := tx.PutAttempt(at); err != nil || was == desk.InDoubt {
 			return err
 		}
-		if err := a.Broadcasts.Follow(tx, at, broadcast.Outcome{Died: died}); err != nil {
+		if err := a.Broadcasts.Follow(tx, at, died); err != nil {
 			return err
 		}
 		return tx.Append(sendEvent(desk.SendInDoubt, at, at.Actor, a.now()))

@@ -96,18 +96,23 @@ func TestFollow_replies(t *testing.T) {
 	}
 	for phase, want := range map[desk.Phase]bool{desk.Done: true, desk.Released: false, desk.Refused: false} {
 		r := &desk.BroadcastRow{Attempt: attempt, Status: desk.RowSending, Data: desk.RowData{Phone: "34612345601"}}
-		if r.Follow(at(desk.InDoubt), 0, desk.NoEffect, desk.BroadcastRunning, 20); r.SentAt != 10 || r.Channel != channel || !r.Hear(desk.Heard{At: 11, Written: true}) {
+		if r.Follow(at(desk.InDoubt), desk.NoEffect, desk.BroadcastRunning, 20); r.SentAt != 10 || r.Channel != channel || !r.Hear(desk.Heard{At: 11, Written: true}) {
 			t.Fatalf("in doubt: %+v", r)
 		}
-		r.Follow(at(phase), 10, desk.NoEffect, desk.BroadcastRunning, 30)
+		r.Follow(at(phase), desk.NoEffect, desk.BroadcastRunning, 30)
 		if has := r.SentAt == 10 && r.Channel == channel && r.Data.Reply.At == 11; has != want || !want && (r.SentAt != 0 || r.Data.Reply != desk.RowReply{}) {
 			t.Errorf("%s: %+v", phase, r)
 		}
 	}
+	late := &desk.BroadcastRow{Attempt: attempt, Status: desk.RowSending} // its message takes the provider a while
+	late.Follow(at(desk.Done), desk.NoEffect, desk.BroadcastRunning, 30)
+	if !late.Hear(desk.Heard{At: 11, Written: true}) || late.Hear(desk.Heard{At: 10, Written: true}) {
+		t.Errorf("a reply before the answer of the provider, read after it: %+v", late)
+	}
 	erased := at(desk.InDoubt)
 	erased.Erased = true
 	r := &desk.BroadcastRow{Attempt: attempt, Status: desk.RowSending}
-	if r.Follow(erased, 0, desk.NoEffect, desk.BroadcastRunning, 20); r.SentAt != 0 {
+	if r.Follow(erased, desk.NoEffect, desk.BroadcastRunning, 20); r.SentAt != 0 {
 		t.Errorf("the row of a deleted person: %+v", r)
 	}
 }

@@ -26,7 +26,7 @@ type BroadcastRow struct {
 	Conversation ID
 	At           Time // of the status
 	DueAt        Time // of a pending one: not before this time, by the database's clock; 0: in its turn
-	SentAt       Time // the time of its message, or of the claim of one that is under way or in doubt; 0: there is none, or it is erased
+	SentAt       Time // when its message was claimed, since nobody answers it before; 0: there is none, or it is erased
 	Channel      ID   // of that message
 	Data         RowData
 }
@@ -252,8 +252,8 @@ func BroadcastWait(seconds, n int) time.Duration {
 }
 
 // Follow gives the row the outcome of its attempt, and tells whether it changed. An attempt
-// that the row has left behind changes nothing. sent is the time of the message that was sent.
-func (r *BroadcastRow) Follow(at *Attempt, sent Time, effect Effect, state BroadcastState, now Time) bool {
+// that the row has left behind changes nothing.
+func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, now Time) bool {
 	if r.Attempt != at.ID || r.Status != RowSending && r.Status != RowInDoubt {
 		return false
 	}
@@ -263,7 +263,7 @@ func (r *BroadcastRow) Follow(at *Attempt, sent Time, effect Effect, state Broad
 		r.Status = RowSent
 		if at.Stored() {
 			r.Contact, r.Message, r.Conversation = at.Plan.Contact, at.Plan.Message, at.Plan.Conversation
-			r.SentAt, r.Channel = sent, at.Plan.Channel
+			r.SentAt, r.Channel = at.CreatedAt, at.Plan.Channel
 		}
 	case InDoubt:
 		r.Status = RowInDoubt
@@ -370,11 +370,6 @@ func (r *BroadcastRow) Erase(now Time) {
 	}
 	r.SentAt, r.Channel = 0, ID{}
 	r.Data = RowData{Claims: r.Data.Claims, Died: r.Data.Died}
-}
-
-// Reported tells whether the provider has reported what became of the row's message.
-func (r *BroadcastRow) Reported() bool {
-	return r.Status == RowDelivered || r.Status == RowRead || r.Status == RowFailed
 }
 
 // Outcome tells whether the row's outcome is one of the bad ones that can pause a broadcast.

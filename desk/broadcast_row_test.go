@@ -147,7 +147,7 @@ func TestFollow(t *testing.T) {
 		if r.Attempt, r.Status = sends, desk.RowSending; name != "somebody erased" {
 			r.Data.Phone = "905321112233"
 		}
-		r.Follow(&c.at, 0, c.effect, c.state, 1000)
+		r.Follow(&c.at, c.effect, c.state, 1000)
 		if got := fmt.Sprint(r.Status, " ", r.Reason, " ", r.DueAt > 0); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

@@ -13,14 +13,9 @@ import (
 	"parley/store"
 )
 
-// An Outcome says what the attempt of a row does not.
-type Outcome struct {
-	Sent desk.Time // the time of the message, if it was sent
-	Died bool      // the attempt is in doubt because its process ended
-}
-
-// Follow gives the row of an attempt the attempt's outcome, in the transaction that stores it.
-func (a *Service) Follow(tx store.Tx, at *desk.Attempt, o Outcome) error {
+// Follow gives the row of an attempt the attempt's outcome, in the transaction that stores it. died
+// is set if the attempt is in doubt because its process ended.
+func (a *Service) Follow(tx store.Tx, at *desk.Attempt, died bool) error {
 	if at.Broadcast.IsZero() {
 		return nil
 	}
@@ -43,7 +38,7 @@ func (a *Service) Follow(tx store.Tx, at *desk.Attempt, o Outcome) error {
 		return err
 	}
 	change := store.Change(row)
-	if row.Data.Died = o.Died; !row.Follow(at, o.Sent, effect, state, tx.Now()) {
+	if row.Data.Died = died; !row.Follow(at, effect, state, tx.Now()) {
 		return nil
 	}
 	return tx.PutRows(at.Broadcast, []store.RowChange{change})
@@ -67,17 +62,7 @@ func (a *Service) restore(ctx context.Context, d *drive, b *desk.Broadcast) erro
 				continue
 			}
 			err = a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
-				o := Outcome{}
-				if at.Stored() {
-					m, err := tx.Message(at.Plan.Conversation, at.Plan.Message)
-					if err != nil {
-						return err
-					}
-					if m != nil {
-						o.Sent = m.TS
-					}
-				}
-				return a.Follow(tx, at, o)
+				return a.Follow(tx, at, false)
 			})
 			if err != nil {
 				return err
