@@ -1,8 +1,8 @@
 package broadcast
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"parley/desk"
@@ -10,8 +10,10 @@ import (
 
 const (
 	// outcomesEvery is how often the newest outcomes of a broadcast are looked at; after
-	// desk.LeastOutcomes bad ones, at once.
+	// desk.LeastOutcomes bad ones, at once. While nothing has been sent for twice reportWait,
+	// they are looked at every idleEvery.
 	outcomesEvery = time.Second
+	idleEvery     = 15 * time.Second
 
 	// A provider says within reportWait of most messages whether they arrived.
 	reportWait = 10 * time.Second
@@ -23,7 +25,11 @@ func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *
 		return desk.PausedTooMany, nil
 	}
 	r.mu.Lock()
-	why, halt, look := r.pause, r.halt, time.Since(r.looked) > outcomesEvery || r.bad >= desk.LeastOutcomes
+	every := outcomesEvery
+	if time.Since(r.flew) > 2*reportWait {
+		every = idleEvery
+	}
+	why, halt, look := r.pause, r.halt, time.Since(r.looked) > every || r.bad >= desk.LeastOutcomes
 	r.pause, r.halt = "", nil
 	if look {
 		r.bad = 0
@@ -52,18 +58,14 @@ func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *
 			}
 		}
 	}
-	if b.TooManyFailed(outcomes(rows, effects)) {
-		return desk.PausedFailures, nil
-	}
-	// Of the newest ones it may not be known yet that they fail.
-	if i := slices.IndexFunc(rows, (*desk.BroadcastRow).Reported); i > 0 && b.TooManyFailed(outcomes(rows[i:], effects[i:])) {
+	if tooManyFailed(b, rows, effects) {
 		return desk.PausedFailures, nil
 	}
 	return "", nil
 }
 
-// claimsToLookAt is how many of the newest claims the look at outcomes reads: enough to find those
-// about which the provider has reported lately.
+// claimsToLookAt is how many of the newest claims the look at outcomes reads: desk.FailureWindow of
+// those about which the provider should have reported by now, and all after them.
 func (a *Service) claimsToLookAt(channel *desk.Channel) int {
 	const newest, most = desk.FailureWindow + desk.BroadcastFlights, 2000
 	if channel == nil {
@@ -76,22 +78,39 @@ func (a *Service) claimsToLookAt(channel *desk.Channel) int {
 	return newest + min(most, int(perSecond*share*reportWait.Seconds()))
 }
 
-// outcomes counts the newest outcomes, and the bad ones among them. effects are those of the rows'
-// failures.
-func outcomes(rows []*desk.BroadcastRow, effects []desk.Effect) (bad, n int) {
+// tooManyFailed tells whether too many of desk.FailureWindow outcomes in a row are bad: of the newest
+// ones, or, as it may not be known yet that these fail, of those that were the newest at any time
+// within reportWait. rows begin with the newest; effects are those of their failures.
+func tooManyFailed(b *desk.Broadcast, rows []*desk.BroadcastRow, effects []desk.Effect) bool {
+	type outcome struct {
+		bad int // 1: it is bad
+		at  desk.Time
+	}
+	var list []outcome
+	var newest desk.Time
 	for i, row := range rows {
-		isBad, counts := row.Outcome(effects[i])
-		if !counts {
-			continue
-		}
-		if isBad {
-			bad++
-		}
-		if n++; n == desk.FailureWindow {
-			break
+		at := cmp.Or(row.SentAt, row.At) // what was not sent was refused at once
+		newest = max(newest, at)
+		if bad, counts := row.Outcome(effects[i]); bad && counts {
+			list = append(list, outcome{1, at})
+		} else if counts {
+			list = append(list, outcome{0, at})
 		}
 	}
-	return bad, n
+	n, bad := min(len(list), desk.FailureWindow), 0
+	for _, o := range list[:n] {
+		bad += o.bad
+	}
+	for i, o := range list[n:] {
+		if b.TooManyFailed(bad, n) {
+			return true
+		}
+		if newest-list[i+1].at > desk.Time(reportWait.Milliseconds()) {
+			return false
+		}
+		bad += o.bad - list[i].bad
+	}
+	return b.TooManyFailed(bad, n)
 }
 
 // pausedBy is the reason for which a failure pauses a broadcast; "": it does not.

@@ -465,6 +465,7 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 	r.flights--
 	if claimed {
 		r.claimed(at)
+		r.flew = time.Now()
 	}
 	var halt *halted
 	e := desk.AsError(err)

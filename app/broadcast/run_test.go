@@ -80,10 +80,12 @@ func TestUpdate_lease(t *testing.T) {
 }
 
 // TestMustPause: of the outcomes since the start of the run, the newest 200 pause a broadcast,
-// however many messages are under way.
+// however many messages are under way. So do 200 that were the newest while the provider may still
+// have had to report them.
 func TestMustPause(t *testing.T) {
 	t.Parallel()
-	const bad, good, flying = desk.RowRefused, desk.RowDelivered, desk.RowSending
+	const bad, good, sent, flying = desk.RowFailed, desk.RowDelivered, desk.RowSent, desk.RowSending
+	const fast, slow = 12, 10_001 // milliseconds between two claims
 	type part struct {
 		n  int
 		is desk.RowStatus
@@ -91,26 +93,33 @@ func TestMustPause(t *testing.T) {
 	for name, c := range map[string]struct {
 		newest []part
 		run    int // how many of them are of this run
+		apart  desk.Time
 		want   desk.BroadcastReason
 	}{
-		"few bad ones":                 {[]part{{159, good}, {40, bad}, {1, good}, {64, bad}}, 264, ""},
-		"one more":                     {[]part{{159, good}, {41, bad}, {64, good}}, 264, desk.PausedFailures},
-		"old bad ones":                 {[]part{{200, good}, {64, bad}}, 264, ""},
-		"behind those under way":       {[]part{{64, flying}, {136, good}, {64, bad}}, 264, desk.PausedFailures},
-		"of an earlier run":            {[]part{{10, good}, {100, bad}}, 10, ""},
-		"too few, with an earlier run": {[]part{{49, bad}, {100, bad}}, 49, ""},
-		"enough of this run":           {[]part{{50, bad}, {150, good}}, 50, desk.PausedFailures},
+		"few bad ones":                 {[]part{{159, good}, {40, bad}, {1, good}, {64, bad}}, 264, slow, ""},
+		"one more":                     {[]part{{159, good}, {41, bad}, {64, good}}, 264, slow, desk.PausedFailures},
+		"old bad ones":                 {[]part{{200, good}, {64, bad}}, 264, slow, ""},
+		"behind those under way":       {[]part{{64, flying}, {136, good}, {64, bad}}, 264, slow, desk.PausedFailures},
+		"of an earlier run":            {[]part{{10, good}, {100, bad}}, 10, slow, ""},
+		"too few, with an earlier run": {[]part{{49, bad}, {100, bad}}, 49, slow, ""},
+		"enough of this run":           {[]part{{50, bad}, {150, good}}, 50, slow, desk.PausedFailures},
+		"reported late":                {[]part{{64, flying}, {1, good}, {335, sent}, {60, bad}, {40, sent}}, 500, fast, desk.PausedFailures},
+		"reported late, few":           {[]part{{64, flying}, {1, good}, {335, sent}, {40, bad}, {200, sent}}, 640, fast, ""},
+		"none older than a report":     {[]part{{800, sent}, {1, good}, {14, bad}, {249, sent}}, 1064, fast, ""},
+		"too old to be reported":       {[]part{{64, flying}, {1000, sent}, {200, bad}}, 1264, fast, ""},
 	} {
-		const now = 1000
+		const now = 1e7
 		s := &shelf{}
 		for _, p := range c.newest {
 			for range p.n {
-				s.rows = append(s.rows, &desk.BroadcastRow{Status: p.is, At: now - desk.Time(len(s.rows))})
+				s.rows = append(s.rows, &desk.BroadcastRow{Status: p.is, At: now - c.apart*desk.Time(len(s.rows))})
 			}
 		}
-		a := &Service{Deps: Deps{Store: s}}
-		b := &desk.Broadcast{ResumedAt: now - desk.Time(c.run-1), MaxFailed: desk.UsualMaxFailed}
-		why, err := a.mustPause(t.Context(), &drive{}, &desk.Settings{}, b, newRunner())
+		a := &Service{Deps: Deps{Store: s, Machine: hundred{}}}
+		channel := desk.Channel{ID: desk.ID{1}}
+		settings := desk.NewSettings(desk.Workspace{}, 1, nil, nil, nil, []desk.Channel{channel})
+		b := &desk.Broadcast{Channel: channel.ID, ResumedAt: now - c.apart*desk.Time(c.run-1), MaxFailed: desk.UsualMaxFailed}
+		why, err := a.mustPause(t.Context(), &drive{}, settings, b, newRunner())
 		if err != nil || why != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, why, err, c.want)
 		}

@@ -15,6 +15,8 @@ type hundred struct{ Machine }
 
 func (hundred) PerSecond(*desk.Channel) float64 { return 100 }
 
+func (hundred) EffectOf(*desk.Channel, *desk.Failure) desk.Effect { return desk.NoEffect }
+
 // TestShare: the broadcasts of a channel take three quarters of its number's places together.
 func TestShare(t *testing.T) {
 	t.Parallel()
