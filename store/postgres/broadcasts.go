@@ -553,18 +553,15 @@ func eraseRows(t *tx, deleted []*desk.Contact) error {
 	}
 }
 
-// eraseFound locks the rows that were found, and erases them.
+// eraseFound locks the rows that were found, in the order of their broadcasts, and erases them.
 func eraseFound(t *tx, found []*desk.BroadcastRow) error {
-	of := map[desk.ID][]desk.ID{}
-	var order []desk.ID
-	for _, r := range found {
-		if of[r.Broadcast] == nil {
-			order = append(order, r.Broadcast)
+	for len(found) > 0 {
+		broadcast := found[0].Broadcast
+		var mine []desk.ID
+		for len(found) > 0 && found[0].Broadcast == broadcast {
+			mine, found = append(mine, found[0].ID), found[1:]
 		}
-		of[r.Broadcast] = append(of[r.Broadcast], r.ID)
-	}
-	for _, broadcast := range order {
-		rows, err := all(t.pipe, "rows to erase", readRow, lockRowsByIDQuery, uuid(t.ws), uuid(broadcast), uuids(of[broadcast]))
+		rows, err := all(t.pipe, "rows to erase", readRow, lockRowsByIDQuery, uuid(t.ws), uuid(broadcast), uuids(mine))
 		if err != nil {
 			return err
 		}
