@@ -36,6 +36,7 @@ type typedCondition struct {
 type conditionForm struct {
 	Lines []conditionLine
 	Add   *field // nil: there is no room for more
+	Zone  string // the time zone of the lines' times
 }
 
 // A conditionLine is a condition as a page shows it. Fields that its comparisons don't take are
@@ -250,7 +251,7 @@ func (c *call) conditionValue(f desk.FilterField, text string) (desk.Value, bool
 
 // conditions returns the fields of the lines. problems may be nil.
 func (c *call) conditions(list []typedCondition, problems map[string]string) conditionForm {
-	d := conditionForm{}
+	d := conditionForm{Zone: c.zone.String()}
 	for n, t := range list {
 		d.Lines = append(d.Lines, c.conditionLine(n, t, problems))
 	}
@@ -308,7 +309,7 @@ func (c *call) conditionLine(n int, t typedCondition, problems map[string]string
 		line.Value = input("value", "Which value", "", t.Value)
 		switch a := f.Attribute; {
 		case a == nil || a.Type == desk.DatetimeAttribute:
-			line.Value.As("datetime-local").Label = "When"
+			line.Value.As("datetime-local").Label, line.Value.Hint = "When", "In the zone "+c.zone.String()+"."
 		case a.Type == desk.DateAttribute:
 			line.Value.As("date").Label = "When"
 		}

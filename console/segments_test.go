@@ -87,6 +87,35 @@ func TestSegments(t *testing.T) {
 	w.as(w.mei).get("/settings/segments").want(403, "An admin can do it")
 }
 
+// TestSegments_zone: times are read in the zone in which the form shows them, so that a filter stays
+// as it is when its reader has travelled.
+func TestSegments_zone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.template(pickup)
+	w.segment("recent", "Recent", `{"field":"created_at","is":"at_least","value":"2026-03-14T09:00:00.000Z"}`)
+	filter := w.storedSegment("recent")
+	b := w.drafted("Spring", nil)
+	v := w.as(w.nora)
+	again := func(path string, changed ...string) got {
+		v.header.Set("Cookie", "tz=Europe/Madrid")
+		page := v.get(path).want(200, `value="2026-03-14T10:00"`, "In the zone Europe/Madrid.").body
+		v.header.Set("Cookie", "tz=Asia/Tokyo")
+		return v.post(path, sentBy(t, page, `data-preview="count"`, changed...)...)
+	}
+	again("/settings/segments/recent/edit", "name", "New ones").sends("/settings/segments?done=saved")
+	if got := w.storedSegment("recent"); got != filter {
+		t.Errorf("the segment is %s, was %s", got, filter)
+	}
+	v.header.Set("Cookie", "tz=Europe/Madrid")
+	audience := broadcastPath(b.ID) + "/audience"
+	v.post(audience, "from", "filter", "c.0.field", "created_at", "c.0.is", "at_least", "c.0.value", "2026-03-14T10:00").want(303)
+	again(audience).want(303)
+	if got := string(w.broadcastNow(b.ID).Audience.Filter.AppendJSON(nil)); got != filter {
+		t.Errorf("the audience is %s", got)
+	}
+}
+
 // TestSegments_fields: each kind of field is read from the form, shown again, and mistakes stand
 // beside it.
 func TestSegments_fields(t *testing.T) {
