@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bytes"
+	"maps"
 	"slices"
 
 	"parley/desk"
@@ -153,7 +155,16 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 	if change == desk.OptNone {
 		return nil
 	}
-	handles := []string{p.number, p.userID}
+	// Two spellings of a number have one hash.
+	ofNumber := map[store.NumberHash]bool{}
+	add := func(handle string, number bool) {
+		if handle != "" {
+			hash := a.handleHash(tx.Settings().ID, handle)
+			ofNumber[hash] = ofNumber[hash] || number
+		}
+	}
+	add(p.number, true)
+	add(p.userID, false)
 	book, err := tx.Book(p.lookup())
 	if err != nil {
 		return err
@@ -161,20 +172,15 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 	contact := p.known(book)
 	if c := contact; c != nil {
 		for _, i := range c.Identities() {
-			if i.OfProvider() || i.Claim().Kind == desk.KindPhone && p.number == "" {
-				handles = append(handles, i.Value)
+			if number := i.Claim().Kind == desk.KindPhone; i.OfProvider() || number && p.number == "" {
+				add(i.Value, number)
 			}
 		}
 	}
-	slices.Sort(handles)
-	// The wish has changed if that of the number has, or that of the person, by whatever handle. That
+	// The wish has changed if that of a number has, or that of the person, by whatever handle. That
 	// of a handle which was learned since the same wish is no change.
-	changed, wasOut, ofNumber := false, false, false
-	for _, handle := range slices.Compact(handles) {
-		if handle == "" {
-			continue
-		}
-		hash := a.handleHash(tx.Settings().ID, handle)
+	changed, wasOut, numberChanged := false, false, false
+	for _, hash := range slices.SortedFunc(maps.Keys(ofNumber), func(a, b store.NumberHash) int { return bytes.Compare(a[:], b[:]) }) {
 		known, err := tx.OptOut(hash)
 		if err != nil {
 			return err
@@ -183,9 +189,9 @@ func (a *App) recordChoice(tx store.Tx, p person, change desk.OptChange, at desk
 		if err != nil {
 			return err
 		}
-		changed, wasOut, ofNumber = changed || one, wasOut || known.Since != 0, ofNumber || one && handle == p.number
+		changed, wasOut, numberChanged = changed || one, wasOut || known.Since != 0, numberChanged || one && ofNumber[hash]
 	}
-	if contact == nil || !ofNumber && (!changed || wasOut == (change == desk.OptOut)) {
+	if contact == nil || !numberChanged && (!changed || wasOut == (change == desk.OptOut)) {
 		return nil
 	}
 	e := desk.Event{Type: desk.ContactOptedIn, Subject: contact.ID, Actor: by, At: a.now()}

@@ -437,19 +437,26 @@ func TestOptOut_told_once(t *testing.T) {
 	byID := func(change desk.OptChange, at desk.Time) provider.Update {
 		return provider.Update{Channel: metaNumber, Choice: &provider.MarketingChoice{UserID: "TR.9A", Change: change, At: at}}
 	}
+	type known = []desk.Identity // what the contact is known by before, beside its id
 	for name, c := range map[string]struct {
-		told []provider.Update
-		want []desk.EventType
+		known known
+		told  []provider.Update
+		want  []desk.EventType
 	}{
-		"an id is learned in between": {[]provider.Update{inbound(1, number, "", "STOP"), inbound(2, number, "TR.9A", "Hello"), inbound(3, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut}},
-		"by id first, then by number": {[]provider.Update{byID(desk.OptOut, 10), inbound(1, number, "TR.9A", "Hello"), inbound(2, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut}},
-		"by id first, then back":      {[]provider.Update{byID(desk.OptOut, 10), inbound(1, number, "TR.9A", "Hello"), inbound(2, number, "TR.9A", "START")}, []desk.EventType{desk.ContactOptedIn}},
-		"back and forth":              {[]provider.Update{inbound(1, number, "TR.9A", "STOP"), inbound(2, number, "", "START"), inbound(3, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut, desk.ContactOptedIn, desk.ContactOptedOut}},
+		"two spellings, number hidden": {known{phoneOf("541123456789"), accountOf("5491123456789")}, []provider.Update{byID(desk.OptOut, 10), byID(desk.OptOut, 20)}, []desk.EventType{desk.ContactOptedOut}},
+		"of one of two numbers before": {known{phoneOf(number), accountOf("5491123456789")}, []provider.Update{inbound(1, number, "", "STOP"), byID(desk.OptOut, 2000)}, []desk.EventType{desk.ContactOptedOut, desk.ContactOptedOut}},
+		"an id is learned in between":  {nil, []provider.Update{inbound(1, number, "", "STOP"), inbound(2, number, "TR.9A", "Hello"), inbound(3, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut}},
+		"by id first, then by number":  {nil, []provider.Update{byID(desk.OptOut, 10), inbound(1, number, "TR.9A", "Hello"), inbound(2, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut}},
+		"by id first, then back":       {nil, []provider.Update{byID(desk.OptOut, 10), inbound(1, number, "TR.9A", "Hello"), inbound(2, number, "TR.9A", "START")}, []desk.EventType{desk.ContactOptedIn}},
+		"back and forth":               {nil, []provider.Update{inbound(1, number, "TR.9A", "STOP"), inbound(2, number, "", "START"), inbound(3, number, "TR.9A", "STOP")}, []desk.EventType{desk.ContactOptedOut, desk.ContactOptedIn, desk.ContactOptedOut}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			channel := w.connect(metaNumber, metaBusiness)
+			if c.known != nil {
+				w.people(append(c.known, userIDOf("TR.9A")))
+			}
 			for _, told := range c.told {
 				w.callback(channel, told)
 				w.takeIn()
