@@ -292,6 +292,31 @@ func TestConflicts_undone(t *testing.T) {
 	}
 }
 
+// TestConflicts_undone_of_others: a dismissed conflict of the surviving contact stays dismissed when
+// a merge is undone, though it was refused again since: it names nothing of the contact that is back.
+func TestConflicts_undone_of_others(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := w.clashers(3)
+	refuse := func() {
+		w.clashes([]*desk.Op{clash(0, 1)})
+		w.Conflicts.StoreNow(t.Context())
+	}
+	refuse()
+	dismissed := w.allConflicts()[setOf(ids[0], ids[1])]
+	_, err := w.Conflicts.Resolve(t.Context(), w.caller(), dismissed.ID, desk.ConflictDecision{Action: desk.ConflictDismiss})
+	must(t, err)
+	m := w.merge(w.contact(ids[0]), w.contact(ids[2]))
+	refuse()
+	_, err = w.Merges.Undo(t.Context(), w.caller(), m.ID)
+	must(t, err)
+	refuse()
+	w.onlyConflict("at the end")
+	if got, err := w.Conflicts.Conflict(t.Context(), w.caller(), dismissed.ID); err != nil || got.Key() != setOf(ids[0], ids[1]) || got.Status != desk.ConflictDismissed || got.Count != 3 {
+		t.Errorf("the dismissed one: %+v, %v", got, err)
+	}
+}
+
 // TestConflicts_undone_one_by_one: a conflict that a merge of three has resolved names all three
 // again once both merges are undone.
 func TestConflicts_undone_one_by_one(t *testing.T) {

@@ -21,7 +21,7 @@ func TestPostgres(t *testing.T) {
 		TestClock_apart, TestClock_of_inbound, TestClocks,
 		TestStuckReads, TestTryAll_of_large_contacts, TestNewestContacts,
 		TestReceive, TestReceive_refuses, TestReceive_twice, TestConversation_ended, TestConversation_goes_to_the_owner, TestAssign, TestSeen, TestSeen_races, TestInboxCounts, TestSetStatus, TestRemoveMember, TestDeleteContact, TestConversations_lists, TestConversations_cursors, TestWorkspaces_are_sealed, TestReceive_in_one_second, TestOptOut, TestOptOut_follows_the_number, TestOptOut_of_a_category_in_any_case, TestOptOut_replays, TestRemoveMember_goes_on, TestRemoveMember_steps,
-		TestConflicts_counted, TestConflicts_kept, TestConflicts_stored_later, TestConflicts_fixed, TestConflicts_undone, TestConflicts_tried_together, TestConflicts_undone_one_by_one, TestConflicts_resolved_renamed, TestConflicts_moved, TestConflicts_decided_beside_merges,
+		TestConflicts_counted, TestConflicts_kept, TestConflicts_stored_later, TestConflicts_fixed, TestConflicts_undone, TestConflicts_tried_together, TestConflicts_undone_of_others, TestConflicts_undone_one_by_one, TestConflicts_resolved_renamed, TestConflicts_moved, TestConflicts_decided_beside_merges,
 		TestCountDays,
 		TestFetchMedia, TestFetchMedia_given_up, TestFetchMedia_is_fair, TestFetchMedia_overtaken, TestFetchMedia_two, TestFetchMedia_lost, TestUpload_not_stored, TestForgetMedia, TestForget_clocks, TestHandOver,
 		TestStatus_before_the_answer, TestStatus_settles_a_doubt, TestStatus_of_long_ago, TestStatus_too_early, TestStatus_any_order, TestStatus_of_others, TestInbound_that_can_not_be_taken_in, TestInbound_while_the_database_is_away, TestInbound_of_other_processes, TestInbound_beside_one_that_is_stuck, TestRun_sweeps, TestRun_sweeps_under_load,

@@ -66,9 +66,9 @@ func putRenamed(tx store.Tx, c *desk.Conflict, actor desk.Actor, now desk.Time) 
 }
 
 // returnConflicts gives an undone merge's contact its conflicts back, and opens those again that
-// the merge has resolved. Conflicts of the other contact with refusals since the merge may be about
-// either: they name both.
-func returnConflicts(tx store.Tx, m *desk.Merge, actor desk.Actor, now desk.Time) (events []desk.Event, err error) {
+// the merge has resolved. Conflicts of the other contact with refusals since the merge name both, if
+// they name an identity that from has again.
+func returnConflicts(tx store.Tx, m *desk.Merge, from *desk.Contact, actor desk.Actor, now desk.Time) (events []desk.Event, err error) {
 	give := func(c *desk.Conflict, both bool) error {
 		c.Return(m, both)
 		_, more, err := putRenamed(tx, c, actor, now)
@@ -88,8 +88,13 @@ func returnConflicts(tx store.Tx, m *desk.Merge, actor desk.Actor, now desk.Time
 	if err != nil {
 		return nil, err
 	}
+	held := map[desk.Claim]bool{}
+	for _, i := range from.Identities() {
+		held[i.Claim()] = true
+	}
+	ofFrom := func(i desk.Identity) bool { return held[i.Claim()] }
 	for _, c := range list {
-		if c.LastAt < m.At || mergeDecided(c) || slices.Contains(c.Contacts, m.From) {
+		if c.LastAt < m.At || mergeDecided(c) || slices.Contains(c.Contacts, m.From) || !slices.ContainsFunc(c.Identities, ofFrom) {
 			continue
 		}
 		if err := give(c, true); err != nil {

@@ -58,7 +58,8 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 		if err := tx.Flush(book); err != nil {
 			return err
 		}
-		events, err := moveBack(tx, m, book.Contact(m.From), p.Actor, now)
+		from := book.Contact(m.From)
+		events, err := moveBack(tx, m, from, p.Actor, now)
 		if err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 		if err := tx.PutMerge(&kept); err != nil {
 			return err
 		}
-		conflicts, err := returnConflicts(tx, m, p.Actor, now)
+		conflicts, err := returnConflicts(tx, m, from, p.Actor, now)
 		if err != nil {
 			return err
 		}
