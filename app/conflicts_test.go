@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -221,6 +222,33 @@ func TestConflicts_stored_later(t *testing.T) {
 	found := w.allConflicts()
 	if c := found[setOf(ids[0], ids[1])]; len(found) != 2 || c == nil || c.Count != 2 {
 		t.Errorf("stored: %v, one with %+v", found, c)
+	}
+}
+
+// TestConflicts_not_storable: a set that can't be stored does not hold up the others of its group, and
+// is dropped.
+func TestConflicts_not_storable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := w.clashers(4)
+	bad, tries := setOf(ids[1], ids[2]), 0
+	w.store.note = func(c *desk.Conflict) error {
+		if c.Key() != bad {
+			return nil
+		}
+		tries++
+		return errors.New("it can't be stored")
+	}
+	w.clashes([]*desk.Op{clash(0, 1), clash(1, 2), clash(2, 3)})
+	if !w.Conflicts.StoreNow(t.Context()) {
+		t.Error("a set waits that can't be stored")
+	}
+	if found := w.allConflicts(); len(found) != 2 || found[bad] != nil {
+		t.Errorf("stored: %v", found)
+	}
+	before := tries
+	if w.Conflicts.StoreNow(t.Context()); tries != before || w.log.find("a conflict between contacts could not be stored") == nil {
+		t.Errorf("it was tried %d times, then %d times; logged: %q", before, tries, w.log.find("conflict"))
 	}
 }
 

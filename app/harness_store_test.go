@@ -25,6 +25,7 @@ type faultyStore struct {
 	do   func() error // its error is the transaction's outcome
 	drop func(desk.InboundItem) error
 	put  func(*desk.Message) error
+	note func(*desk.Conflict) error
 	ends func(when moment, messages int) error // called for each transaction that stores messages, at the moments commit and answer
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
@@ -347,6 +348,15 @@ func (tx *faultyTx) PutMessage(m *desk.Message) error {
 		}
 	}
 	return tx.Tx.PutMessage(m)
+}
+
+func (tx *faultyTx) PutConflict(c *desk.Conflict) error {
+	if tx.s.note != nil {
+		if err := tx.s.note(c); err != nil {
+			return err
+		}
+	}
+	return tx.Tx.PutConflict(c)
 }
 
 func (s *faultyStore) Heads(ctx context.Context, list []desk.ID) (map[desk.ID]store.Head, error) {

@@ -114,22 +114,18 @@ func (a *Service) Remember(ctx context.Context) {
 	a.StoreNow(last)
 }
 
-// StoreNow stores what waits, the workspaces in turn, and tells whether all could be stored; the
-// rest waits for the next call. Remember calls it soon after each refusal; a process without
-// Remember calls it by itself.
+// StoreNow stores what waits, the workspaces in turn, and tells whether nothing has to wait for the
+// next call because the database is away. Remember calls it soon after each refusal; a process
+// without Remember calls it by itself.
 func (a *Service) StoreNow(ctx context.Context) (all bool) {
 	failed := map[desk.ID][]*desk.Conflict{}
 	for more := true; more && ctx.Err() == nil; {
 		more = false
 		for ws, sets := range a.take() {
-			err := a.store(ctx, ws, sets)
-			switch {
-			case err == nil:
+			if left := a.storeGroup(ctx, ws, sets); left == nil {
 				more = true
-			case desk.IsType(err, desk.NotFound): // the workspace was deleted
-			default:
-				failed[ws] = append(failed[ws], sets...)
-				a.Log.WarnContext(ctx, "conflicts between contacts were not stored; they will be stored again later", "workspace_id", ws, "err", err)
+			} else {
+				failed[ws] = append(failed[ws], left...)
 			}
 		}
 	}
@@ -137,6 +133,28 @@ func (a *Service) StoreNow(ctx context.Context) (all bool) {
 		a.putBack(ws, sets)
 	}
 	return len(failed) == 0
+}
+
+// storeGroup stores conflicts of a workspace, and returns those that have to wait because the
+// database is away. One that can't be stored must not block the rest, so then each is stored alone,
+// and that one is dropped.
+func (a *Service) storeGroup(ctx context.Context, ws desk.ID, sets []*desk.Conflict) (left []*desk.Conflict) {
+	err := a.store(ctx, ws, sets)
+	switch {
+	case err == nil, desk.IsType(err, desk.NotFound): // the workspace was deleted
+	case desk.IsType(err, desk.Unavailable), ctx.Err() != nil:
+		a.Log.WarnContext(ctx, "conflicts between contacts were not stored; they will be stored again later", "workspace_id", ws, "err", err)
+		return sets
+	case len(sets) == 1:
+		a.Log.ErrorContext(ctx, "a conflict between contacts could not be stored; it is dropped", "workspace_id", ws, "err", err)
+	default:
+		for n := range sets {
+			if a.storeGroup(ctx, ws, sets[n:n+1]) != nil {
+				return sets[n:]
+			}
+		}
+	}
+	return nil
 }
 
 // take takes a few sets of each workspace.
