@@ -328,6 +328,37 @@ func TestDeliver_erasure(t *testing.T) {
 	}
 }
 
+// TestDeliver_undone: once the merge is undone during which a delivery began, its tries store no
+// response: it may repeat what is of the contact that is back, whose deletion would not reach it.
+func TestDeliver_undone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	from := w.contact(w.writes("905321110002", "Hello").ContactID)
+	into := w.put(mailed("ada@example.com"))
+	m := w.merge(into, from)
+	webhook := w.webhook("https://a.example/in", "message.received")
+	w.receiver.plays(func(posted) deliver.Posted { return refusesWith(500, "I can't read that") })
+	w.deliver(w.App)
+	w.writes("905321110002", "It's me")
+	tries := func() (list []desk.WebhookTry) {
+		for _, d := range w.deliveries(webhook) {
+			list = append(list, d.Tries...)
+		}
+		return list
+	}
+	waitFor(t, "the first try", func() bool { return len(tries()) == 1 && tries()[0].Response != "" })
+	_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+	must(t, err)
+	w.clock.advance(6 * time.Second)
+	waitFor(t, "the second try", func() bool { return len(tries()) == 2 })
+	w.deleteContact(from.ID)
+	for _, try := range tries() {
+		if try.Response != "" {
+			t.Errorf("a response is stored: %+v", try)
+		}
+	}
+}
+
 // TestDeliver_expired: events that expire while the endpoint is behind are counted, and
 // a delivery whose event expires fails.
 func TestDeliver_expired(t *testing.T) {

@@ -55,11 +55,23 @@ func (a *Service) try(ctx context.Context, ref store.WebhookRef, webhook *desk.W
 	}
 	r.url = webhook.URL
 	r.result, r.err = a.post(ctx, ref.Workspace, webhook, event.ID, a.Event(page, event))
-	if event.Type.OfSeveral() {
+	if r.result.Response != "" && !a.mayKeep(ctx, ref.Workspace, event, d.Contact) {
 		r.result.Response = ""
 	}
 	r.result.Probe, r.result.Jitter = probe, rand.Float64() //nolint:gosec // it spreads load
 	return r
+}
+
+// mayKeep tells whether the response to an event may be stored as the delivery's contact's. It may
+// not if the event's conversation is of another contact by now, as after the undo of a merge: the
+// response may repeat what that contact wrote, and that contact's deletion would not reach it.
+func (a *Service) mayKeep(ctx context.Context, ws desk.ID, event *desk.FeedEvent, contact desk.ID) bool {
+	conversation, _ := event.Of()
+	if conversation.IsZero() {
+		return !event.Type.OfSeveral()
+	}
+	c, err := a.Store.Conversation(ctx, ws, conversation)
+	return err == nil && c != nil && c.ContactID == contact
 }
 
 // readAgain reads one event. It waits until few other tries read theirs.
