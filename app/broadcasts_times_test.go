@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,5 +176,26 @@ func TestBroadcast_aDay(t *testing.T) {
 			t.Errorf("%d messages within %s", *broadcastADay+1, d)
 			break
 		}
+	}
+}
+
+// TestBroadcast_clockAhead: a server whose clock is ahead of the database's does not note in each
+// round that it drives the broadcast.
+func TestBroadcast_clockAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clock.server.Store(int64(5 * time.Minute))
+	var stores atomic.Int64
+	w.store.drives = func(*desk.Broadcast) { stores.Add(1) }
+	var numbers []string
+	for n := range 100 {
+		numbers = append(numbers, fmt.Sprint(905320000000+n))
+	}
+	b := w.draft(numbers...)
+	w.startBroadcast(b.ID)
+	before := stores.Load()
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := stores.Load() - before; n > 10 { // each closure runs twice
+		t.Errorf("it was stored %d times", n)
 	}
 }

@@ -30,6 +30,7 @@ type faultyStore struct {
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
 	newest func()                   // called after each look at the newest claims of a broadcast
+	drives func(*desk.Broadcast)    // called before a broadcast is stored
 	takes  func([]store.NumberHash) // called with the hashes of numbers that a row of a broadcast takes
 
 	hang  func(ws desk.ID)       // called before templates and contacts of a dry run are read
@@ -348,6 +349,13 @@ func (tx *faultyTx) PutMessage(m *desk.Message) error {
 		}
 	}
 	return tx.Tx.PutMessage(m)
+}
+
+func (tx *faultyTx) PutBroadcast(b *desk.Broadcast) error {
+	if tx.s.drives != nil {
+		tx.s.drives(b)
+	}
+	return tx.Tx.PutBroadcast(b)
 }
 
 func (tx *faultyTx) PutConflict(c *desk.Conflict) error {

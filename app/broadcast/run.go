@@ -161,7 +161,7 @@ func (a *Service) run(ctx context.Context, d *drive, s *desk.Settings, b *desk.B
 // long, it pauses the broadcast. That may have been this process, which was stopped: then its
 // monotonic clock may have stood still.
 func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r *runner) (stopped bool, err error) {
-	if time.Since(r.noted) < noteEvery && a.Now()-b.DrivenAt < 2*desk.Time(noteEvery.Milliseconds()) {
+	if time.Since(r.noted) < noteEvery && a.Now()-r.notedAt < 2*desk.Time(noteEvery.Milliseconds()) {
 		return false, nil
 	}
 	now, _, err := a.Store.Clock(ctx)
@@ -176,7 +176,7 @@ func (a *Service) noteDriven(ctx context.Context, d *drive, b *desk.Broadcast, r
 	if b.Stopped(now) {
 		return true, a.pause(ctx, d, b, desk.PausedStopped)
 	}
-	r.noted = time.Now()
+	r.noted, r.notedAt = time.Now(), a.Now()
 	return false, a.update(ctx, d, b.ID, desk.BroadcastRunning, func(_ store.Tx, b *desk.Broadcast) error {
 		b.DrivenAt = now
 		return nil

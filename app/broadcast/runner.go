@@ -26,6 +26,7 @@ type runner struct {
 	bad      int                  // refusals for good and lost answers since then
 	flew     time.Time            // when a flight last ended
 	noted    time.Time            // when it was last noted that the broadcast is driven
+	notedAt  desk.Time            // the same by the wall clock of this process
 	restored time.Time            // when rows that were left behind were last looked for
 
 	refusals int           // refusals for now in a row, of no single person
