@@ -34,7 +34,7 @@ func TestPostgres(t *testing.T) {
 		TestSends_outcome, TestSends, TestSends_release_many,
 		TestSettings_roles, TestSettings_workspace, TestSettings_members, TestSettings_keys, TestSettings_attributes, TestSettings_orderWithEqualPositions,
 		TestSignIn_byLink, TestSignIn_byPassword, TestSignIn_choice, TestSessions_end, TestSessions_writes, TestSignIn_crossSite, TestMe, TestSessions_streams, TestChoose_ended, TestChoose_older, TestSessions_tokens,
-		TestSnippets, TestSnippets_many, TestSegments, TestSegments_fields, TestSegments_many,
+		TestSnippets, TestSnippets_many, TestSegments, TestSegments_zone, TestSegments_fields, TestSegments_many,
 		TestPageTimes,
 		TestWebhooks, TestWebhooks_deliveries,
 	)
