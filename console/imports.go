@@ -488,11 +488,14 @@ func (c *call) choices(d *importPage, u *desk.Upload, b *desk.Broadcast, o trans
 	return f, nil
 }
 
-// offered are the delimiters to choose from. It is not known yet if the file can't be read in
-// its encoding.
+// offered are the delimiters to choose from, with the one that the file has. It is not known yet
+// if the file can't be read in its encoding.
 func offered(delimiter string) []choice {
 	if delimiter == "" {
 		return append([]choice{{"", "As the file shows", false}}, delimiters...)
+	}
+	if !slices.ContainsFunc(delimiters, func(c choice) bool { return c.Value == delimiter }) {
+		return append(slices.Clip(delimiters), choice{delimiter, delimiter, false})
 	}
 	return delimiters
 }
@@ -517,11 +520,12 @@ func (s *Server) importPage(c *call) error {
 	return c.show("import", v)
 }
 
-// chosenOptions returns how the form says that the file is read.
-func (c *call) chosenOptions(u *desk.Upload, was transfer.Options) (transfer.Options, error) {
-	o := transfer.Options{Kind: was.Kind, JSONL: was.JSONL, Encoding: c.form.text("encoding")}
+// chosenOptions returns how the form says that the file is read. anew: its columns may be others
+// now, so they are to be looked at before anything starts.
+func (c *call) chosenOptions(u *desk.Upload, was transfer.Options) (o transfer.Options, anew bool, err error) {
+	o = transfer.Options{Kind: was.Kind, JSONL: was.JSONL, Encoding: c.form.text("encoding")}
 	if o.JSONL {
-		return o, nil
+		return o, o.Encoding != was.Encoding, nil
 	}
 	o.Delimiter, o.Dates = c.form.text("delimiter"), transfer.Dates(c.form.text("dates"))
 	o.DecimalComma, o.ClearBlank = c.form.has("decimal_comma"), c.form.has("clear_blank")
@@ -530,15 +534,15 @@ func (c *call) chosenOptions(u *desk.Upload, was transfer.Options) (transfer.Opt
 			o.Delimiter = "" // it was found out, by text in the other encoding
 		}
 		b, err := c.castOf(u.Broadcast)
-		if err != nil {
-			return o, err
+		if err == nil {
+			o, err = c.guessed(u, b, o)
 		}
-		return c.guessed(u, b, o)
+		return o, true, err
 	}
 	for i := range min(len(was.Fields), mostColumns) {
 		o.Fields = append(o.Fields, c.form.text("columns."+strconv.Itoa(i)))
 	}
-	return o, nil
+	return o, false, nil
 }
 
 // startImport stores what was chosen, and starts a check or the import.
@@ -548,12 +552,12 @@ func (s *Server) startImport(c *call) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.chosenOptions(u, was)
+	o, anew, err := c.chosenOptions(u, was)
 	if err != nil {
 		return err
 	}
 	do := map[string]desk.UploadState{"check": desk.UploadChecking, "import": desk.UploadImporting}[c.form.text("do")]
-	if o.Encoding != was.Encoding || o.Delimiter != was.Delimiter { // the columns are to be looked at first
+	if anew {
 		do = ""
 	}
 	if do != "" {

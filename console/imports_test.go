@@ -117,6 +117,15 @@ func TestImports(t *testing.T) {
 
 	at = nora.importsText("people.jsonl", `{"first_name":"Ada"}`+"\n").want(303).header.Get("Location")
 	nora.get(at).want(200, "{&#34;first_name&#34;:&#34;Ada&#34;}").lacks("What the columns are").golden("imports/jsonl")
+
+	// A file that says its delimiter itself: another choice changes nothing, but the columns are guessed
+	// anew, so they are to be looked at before anything starts.
+	at = nora.importsText("people.csv", "sep=^\r\nname^phone^note\r\nCaret^0532 100 00 09^secret\r\n").want(303).header.Get("Location")
+	nora.get(at).want(200, `<option value="^" selected>`)
+	nora.post(at, "encoding", "", "delimiter", ",", "dates", "", "columns.0", "name", "columns.1", "phone", "columns.2", "-", "do", "import").sends(at)
+	nora.get(at).want(200, "To be started").lacks("Stop the import")
+	nora.post(at + "stop?of=open").sends("/contacts/import?done=stopped")
+
 	for range desk.MaxUploads - 1 {
 		nora.importsText("people.csv", people).want(303)
 	}
