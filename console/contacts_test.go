@@ -281,10 +281,10 @@ func TestContact_talks(t *testing.T) {
 	}
 	oldest, newest := "/inbox/"+all[0].ID.String(), "/inbox/"+all[len(all)-1].ID.String()
 	path := "/contacts/" + all[0].ContactID.String()
-	page := mei.get(path).want(200, newest, "Further back").lacks(oldest)
+	page := mei.get(path).want(200, newest, `#talks" aria-label="Conversations further back">Further back`).lacks(oldest)
 	_, next, _ := strings.Cut(page.body, `href="`+path+"?talks=")
-	next, _, _ = strings.Cut(next, `"`)
-	mei.get(path+"?talks="+next).want(200, oldest, `href="`+path+`">Newest</a>`).lacks(newest, "Further back")
+	next, _, _ = strings.Cut(next, `#`)
+	mei.get(path+"?talks="+next).want(200, oldest, `href="`+path+`#talks" aria-label="Newest conversations">Newest</a>`).lacks(newest, "Further back")
 	mei.get(path+"?talks=nonsense").want(200, newest)
 	mei.get(newest).want(200, `<a href="`+path+`#talks">All conversations</a>`)
 }
