@@ -157,6 +157,23 @@ func TestBroadcasts_replies(t *testing.T) {
 	}
 }
 
+// TestBroadcasts_author: the message of a broadcast names it as its author.
+func TestBroadcasts_author(t *testing.T) {
+	s := newDesk(t)
+	text := idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"}}`))
+	broadcast, _ := desk.ParseID(text)
+	talk := s.hear(s.channel, "12022240003", "Hello")
+	s.inTx(func(tx store.Tx) error {
+		m := desk.Message{ID: s.newID(), ConversationID: talk.ID, ChannelID: s.channel, Direction: desk.Outbound, Delivery: desk.Sent, Kind: desk.KindTemplate, TS: 1, Text: "Thanks!"}
+		m.Author = desk.Author{Type: desk.AuthorBroadcast, ID: broadcast, Name: "Spring"}
+		return tx.PutMessage(&m)
+	})
+	got := string(s.want(200, "GET /v1/conversations/"+talk.ID.String()+"/messages", ""))
+	if !strings.Contains(got, `"author":{"type":"broadcast","id":"`+text+`","name":"Spring"}`) {
+		t.Errorf("messages: %s", got)
+	}
+}
+
 // TestBroadcasts_audience: a broadcast to the people of an ended one, as a record and as a check.
 func TestBroadcasts_audience(t *testing.T) {
 	s := newDesk(t)
