@@ -179,7 +179,7 @@ func findContact(ctx context.Context, a rest, in input, schema object) ([]byte, 
 	// any contact.
 	in = slices.DeleteFunc(slices.Clone(in), func(m member) bool { return m.value.Kind() == 'n' })
 	if len(in) != 1 {
-		return nil, invalid("give exactly one of id, external_id, email, phone and q")
+		return nil, invalid("give exactly one of id, external_id, email, phone, q and segment")
 	}
 	if in[0].name != "id" {
 		return a.do(ctx, http.MethodGet, "/contacts"+append(in, member{"limit", jsontext.Value(found)}).query(), nil, nil)
