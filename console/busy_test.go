@@ -42,10 +42,12 @@ func TestBusy(t *testing.T) {
 	c := w.writes("+34 612 34 56 78", "Lucía Fernández", "Hello")
 	nora := w.as(w.nora)
 	seen := seenIn(nora.get("/settings/policy"), "assign")
+	file := nora.importsText("people.csv", "name,phone,shoe size\nAnn,+34612345601,42\n").want(303).header.Get("Location")
 	s.on.Store(true)
 	nora.post("/inbox/"+c.ID.String()+"/notes", "note", "Wants a refund").want(503, "Error: Notes", "Wants a refund</textarea>")
 	nora.post("/settings/policy", "part", "assign", "seen", seen, "mode", "least_open", "members", w.mei.ID.String(), "max_open", "17").want(503, "Error: ", `value="17"`)
 	nora.sendFile("/broadcasts/new", "a.png", "image/png", png, "channel", w.channel.String(), "template", "poster/en", "name", "Spring sale", "max_failed_percent", "20").want(503, "Error: New broadcast", `value="Spring sale"`)
+	nora.post(file, "encoding", "", "delimiter", ",", "columns.0", "name", "columns.1", "phone", "columns.2", "-", "do", "check").want(503, "Error: ", `<option value="-" selected>`)
 	s.on.Store(false)
 	nora.post("/inbox/"+w.newID().String()+"/notes", "note", "Wants a refund").want(404)
 }

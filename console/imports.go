@@ -573,7 +573,7 @@ func (s *Server) startImport(c *call) error {
 	if err == nil {
 		return c.see(importPath(id), "")
 	}
-	if !desk.IsType(err, desk.InvalidRequest) {
+	if alone(err) || desk.IsType(err, desk.Changed) {
 		return err
 	}
 	u.Problem = ""
