@@ -60,6 +60,7 @@ type File struct {
 	attributes map[string]*desk.Attribute
 	fields     []field
 	samples    []sample // of each column, for new attributes
+	hasCell    []bool   // the columns in nameless
 	nameless   []cell   // of each column without a header, the first cell that is not blank
 }
 
@@ -186,10 +187,14 @@ func (f *File) throughRecords(r io.Reader, sum hash.Hash, file io.Reader) error 
 
 // findNameless remembers the cells of a row that have no header.
 func (f *File) findNameless(rec record) {
+	if f.hasCell == nil {
+		f.hasCell = make([]bool, len(f.Headers))
+	}
 	for i, text := range rec.cells[:min(len(rec.cells), len(f.Headers))] {
-		if f.Headers[i] != "" || strings.TrimSpace(text) == "" || slices.ContainsFunc(f.nameless, func(c cell) bool { return c.column == i }) {
+		if f.Headers[i] != "" || strings.TrimSpace(text) == "" || f.hasCell[i] {
 			continue
 		}
+		f.hasCell[i] = true
 		f.nameless = append(f.nameless, cell{i, rec.line, strings.Clone(shortened(unguard(text)))})
 	}
 }
