@@ -116,6 +116,9 @@ func (c *importFlags) run(ctx context.Context, s *session, o transfer.Options) (
 			return fileProblem(c.File, err)
 		}
 		i := &importer{app: a, p: p, file: file, flags: c, progress: &progress{to: s.stderr, last: time.Now()}}
+		if info, err := os.Stat(i.errorsFile()); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // such as /dev/null: it would be replaced
+			return usageError("the rejected rows need a file, and " + i.errorsFile() + " is a device or the like: name another one with --errors")
+		}
 		i.tell = func(result importResult) error {
 			i.progress.clear()
 			rejected = result.Rejected > 0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,26 @@ func TestImport_again(t *testing.T) {
 		mended := i.file("mended.csv", strings.Replace(string(text), "^12^", "^+905321234567^", 1))
 		i.words(0, mended, "--delimiter", "^")
 	}
+}
+
+// TestImport_errorsDevice: a device, or the like, is not replaced by the file of rejected rows.
+func TestImport_errorsDevice(t *testing.T) {
+	t.Parallel()
+	i := newImportTest(t)
+	file := i.file("people.csv", "name,phone\nAda,12\n")
+	name := filepath.Join(filepath.Dir(file), "s")
+	socket, err := net.Listen("unix", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	for _, flags := range [][]string{{}, {"--dry-run"}} {
+		i.words(2, file, append(flags, "--errors", name)...)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Type() != os.ModeSocket {
+		t.Errorf("it is %v, %v", info, err)
+	}
+	i.words(3, file, "--errors", filepath.Join(filepath.Dir(file), "rejected.csv"))
 }
 
 // json runs parley import contacts --json, and returns what it says.
