@@ -275,7 +275,7 @@ func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, 
 		r.notSent()
 	case Refused:
 		r.notSent()
-		r.refused(at, effect, state, now)
+		r.Refuse(at.Refusal, effect, state, now)
 	}
 	if r.Status != was {
 		r.At = now
@@ -286,8 +286,9 @@ func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, 
 // notSent forgets what the row has of a message that is known not to have been sent.
 func (r *BroadcastRow) notSent() { r.SentAt, r.Channel, r.Data.Reply = 0, ID{}, RowReply{} }
 
-func (r *BroadcastRow) refused(at *Attempt, effect Effect, state BroadcastState, now Time) {
-	refusal := at.Refusal
+// Refuse gives the row the status after a refusal of its message, in a broadcast of this state: it
+// waits for another try if the refusal was for now.
+func (r *BroadcastRow) Refuse(refusal *Refusal, effect Effect, state BroadcastState, now Time) {
 	if !r.HasPerson() { // erased meanwhile: the row has nothing left to send
 		r.Status, r.Reason = RowSkipped, SkipDeleted
 		return

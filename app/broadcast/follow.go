@@ -61,9 +61,7 @@ func (a *Service) restore(ctx context.Context, d *drive, b *desk.Broadcast) erro
 			if at == nil || at.Phase == desk.Dispatching {
 				continue
 			}
-			err = a.Store.InTx(ctx, d.ws, func(tx store.Tx) error {
-				return a.Follow(tx, at, false)
-			})
+			err = a.Store.InTx(ctx, d.ws, func(tx store.Tx) error { return a.Follow(tx, at, false) })
 			if err != nil {
 				return err
 			}

@@ -493,16 +493,17 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 		if f, ok := e.Details.(desk.Failure); ok {
 			effect = a.Machine.EffectOf(channel, &f)
 		}
-		status := refusedAs(l.Row, e, effect)
+		row := *l.Row // the stored one was changed with its attempt
+		row.Refuse(&desk.Refusal{Type: e.Type}, effect, desk.BroadcastRunning, a.Now())
 		if why := pausedBy(effect); why != "" {
 			r.pause = why
-		} else if effect != desk.PersonEffect && status == desk.RowPending {
+		} else if effect != desk.PersonEffect && row.Status == desk.RowPending {
 			r.refused(e.RetryAfter, a.Uptime(), a.Now())
 		}
-		if status == desk.RowRefused {
+		if row.Status == desk.RowRefused {
 			r.bad++
 		}
-		a.count(status, 1)
+		a.count(row.Status, 1)
 		return
 	}
 	if err == nil {
@@ -511,15 +512,6 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 		r.bad++
 		a.count(desk.RowInDoubt, 1)
 	}
-}
-
-// refusedAs is the status of a row after a refusal: pending if it was for now.
-func refusedAs(row *desk.BroadcastRow, e *desk.Error, effect desk.Effect) desk.RowStatus {
-	forNow := (&desk.Refusal{Type: e.Type}).ForNow()
-	if forNow && (effect != desk.PersonEffect || row.Data.Held+1 < desk.MaxPersonRefusals) {
-		return desk.RowPending
-	}
-	return desk.RowRefused
 }
 
 // send waits for places, claims a row and sends its message. It returns when it claimed the row, or
