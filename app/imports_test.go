@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"parley/app"
 	"parley/app/imports"
@@ -69,35 +68,6 @@ func TestImport_overtaken(t *testing.T) {
 		t.Errorf("an import that has ended goes on: %+v", again.Run)
 	}
 	must(t, again.End(t.Context()))
-}
-
-// TestImport_held: an import keeps the workspace while it does something long. If another process
-// has taken it meanwhile, the import ends.
-func TestImport_held(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	run, err := w.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
-	must(t, err)
-	ref, other := store.LeaseRef{Workspace: w.ws, Task: store.ImportTask}, w.clock.newID()
-	takes := func() bool {
-		held, err := w.file.HoldLeases(t.Context(), []store.LeaseRef{ref}, other, desk.Time(desk.ImportLease.Milliseconds()))
-		must(t, err)
-		return len(held) == 1
-	}
-	err = run.Hold(t.Context(), func(ctx context.Context) error {
-		w.clock.advance(desk.ImportLease - time.Second)
-		time.Sleep(desk.ImportLease/3 + 2*time.Second)
-		if takes() {
-			t.Error("another process has taken the workspace")
-		}
-		w.clock.advance(desk.ImportLease + time.Second)
-		if !takes() {
-			t.Error("no other process can take it after the lease")
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	refused(t, err, desk.Unavailable)
 }
 
 // A heavyStore loads large contacts with those that a dry run names.

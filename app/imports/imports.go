@@ -61,6 +61,7 @@ func New(d Deps) *Service {
 type Import struct {
 	service *Service
 	p       desk.Principal
+	lease   store.LeaseRef
 	holder  desk.ID
 	mu      sync.Mutex
 	until   time.Time // the lease is extended before
@@ -84,7 +85,7 @@ type Row struct {
 // key. If another import is at work, Begin waits desk.ImportWait for it; then it returns
 // Unavailable.
 func (a *Service) Begin(ctx context.Context, p desk.Principal, key [32]byte) (*Import, error) {
-	i := &Import{service: a, p: p, holder: a.NewID()}
+	i := &Import{service: a, p: p, lease: leaseOf(p.Workspace()), holder: a.NewID()}
 	for stop := time.Now().Add(desk.ImportWait); ; {
 		held, err := a.hold(ctx, i)
 		if err != nil {
@@ -134,12 +135,17 @@ func (i *Import) Anew(ctx context.Context, key [32]byte) error {
 	return i.service.Store.InTx(ctx, i.p.Workspace(), func(tx store.Tx) error { return tx.PutImport(i.Run) })
 }
 
+// leaseOf is what an import of the workspace holds.
+func leaseOf(ws desk.ID) store.LeaseRef {
+	return store.LeaseRef{Workspace: ws, Task: store.ImportTask}
+}
+
 func (a *Service) hold(ctx context.Context, i *Import) (bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	ref, before := store.LeaseRef{Workspace: i.p.Workspace(), Task: store.ImportTask}, time.Now()
-	held, err := a.Store.HoldLeases(ctx, []store.LeaseRef{ref}, i.holder, desk.Time(desk.ImportLease.Milliseconds()))
-	if _, ours := held[ref]; err != nil || !ours {
+	before := time.Now()
+	held, err := a.Store.HoldLeases(ctx, []store.LeaseRef{i.lease}, i.holder, desk.Time(desk.ImportLease.Milliseconds()))
+	if _, ours := held[i.lease]; err != nil || !ours {
 		return false, err
 	}
 	i.until = before.Add(desk.ImportLease / 3)
@@ -148,7 +154,7 @@ func (a *Service) hold(ctx context.Context, i *Import) (bool, error) {
 
 // End gives the workspace back.
 func (i *Import) End(ctx context.Context) error {
-	return i.service.Store.EndLease(context.WithoutCancel(ctx), store.LeaseRef{Workspace: i.p.Workspace(), Task: store.ImportTask}, i.holder)
+	return i.service.Store.EndLease(context.WithoutCancel(ctx), i.lease, i.holder)
 }
 
 // errMoved means that another process goes on with this import.

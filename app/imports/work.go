@@ -34,7 +34,7 @@ func (a *Service) NextUpload(ctx context.Context, ws desk.ID) (had bool, err err
 	if err != nil {
 		return false, err
 	}
-	i := &Import{service: a, holder: a.NewID(), p: desk.Principal{Settings: settings}}
+	i := &Import{service: a, lease: leaseOf(ws), holder: a.NewID(), p: desk.Principal{Settings: settings}}
 	if held, err := a.hold(ctx, i); err != nil || !held {
 		return false, err
 	}
@@ -117,13 +117,18 @@ func (i *Import) workHeld(ctx context.Context) error {
 }
 
 // Hold extends the lease while do is at work. If another process has taken the workspace, the
-// context of do ends, and Hold returns Unavailable.
+// context of do ends, and Hold returns Unavailable, unless do had all done before.
 func (i *Import) Hold(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go i.extend(ctx, cancel)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		i.extend(ctx, cancel)
+	}()
 	err := do(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errMoved) {
+	cancel(nil)
+	<-ended // else it might extend the lease after End
+	if err != nil && errors.Is(context.Cause(ctx), errMoved) {
 		return errMoved
 	}
 	return err
