@@ -423,10 +423,17 @@ func (s *Server) sendForms(c *call, file *desk.Media) error {
 	if preview {
 		return c.show("send", d.view())
 	}
+	hash := s.app.BodyHash([]byte(c.sendBody(file)))
 	if d.Problem == "" && d.Template == "" {
 		d.Problem = "Choose a template."
 	}
 	if why := d.Problem; why != "" {
+		if sent, err := c.sentBefore(d, hash); sent {
+			return err
+		}
+		if d.File == nil {
+			c.form.values.Del("media") // the page does not keep it
+		}
 		d.Problem = "" // it stands above the form
 		return c.again("send", d.view(), desk.Invalidf("%s", why))
 	}
@@ -439,7 +446,7 @@ func (s *Server) sendForms(c *call, file *desk.Media) error {
 	name, language, _ := strings.Cut(d.Template, "/")
 	channel, _ := desk.ParseID(d.Channel)
 	request := &desk.SendRequest{
-		Key: d.Key, Hash: s.app.BodyHash([]byte(c.sendBody(file))), Contact: &d.Contact, Channel: &channel, Template: name, Language: language,
+		Key: d.Key, Hash: hash, Contact: &d.Contact, Channel: &channel, Template: name, Language: language,
 		Variables: desk.TemplateValues{Object: true}, OptInConfirmed: c.form.has("opt_in"),
 	}
 	for _, f := range d.Fields {
@@ -456,6 +463,24 @@ func (s *Server) sendForms(c *call, file *desk.Media) error {
 		return c.notSent(err)
 	}
 	return c.afterSend(d, channel)
+}
+
+// sentBefore shows what became of the form if it was sent before, and returns whether it was. Then it
+// does not matter that it can't be sent any more.
+func (c *call) sentBefore(d *sendPage, hash [32]byte) (bool, error) {
+	key := c.form.text("key")
+	if !c.ownKey(key) {
+		return false, nil
+	}
+	_, sent, err := c.s.app.Repeat(c.r.Context(), c.p, key, hash)
+	switch {
+	case err != nil:
+		return true, c.notSent(err)
+	case !sent:
+		return false, nil
+	}
+	channel, _ := desk.ParseID(c.form.text("channel"))
+	return true, c.afterSend(d, channel)
 }
 
 // incomplete notes all missing values at once, so that the member need not find them one
@@ -525,7 +550,9 @@ func (c *call) notSent(err error) error {
 	if readErr != nil {
 		return err
 	}
-	d.Doubt = e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress
+	if d.Doubt = e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress; d.Doubt {
+		d.Problem = ""
+	}
 	e.At = ""
 	return c.again("send", d.view(), &e)
 }

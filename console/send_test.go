@@ -134,6 +134,12 @@ func TestSend(t *testing.T) {
 	if _, err := w.app.EditChannel(t.Context(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off}); err != nil {
 		t.Fatal(err)
 	}
+	fields[11] = "Lucía"
+	if again := mei.post("/send", fields...).header.Get("Location"); again != at { // it was sent before
+		t.Errorf("again, on a channel that is turned off: %q, want %q", again, at)
+	}
+	fields[11] = "Lucy"
+	mei.post("/send", fields...).want(422, "turned off meanwhile")
 	fresh := mei.get(path + "&template=pickup_ready/en").want(200)
 	fields[7] = value(t, fresh.body, "key")
 	mei.post("/send", fields...).want(422, "Error: To Luc", "turned off meanwhile", `value="A-99"`)
@@ -155,14 +161,25 @@ func TestSend_paused(t *testing.T) {
 	mei := w.as(w.mei)
 	page := mei.get("/send?contact=" + lucia.ID.String() + "&template=pickup_ready/en").want(200)
 	fields := []string{"contact", lucia.ID.String(), "channel", w.channel.String(), "template", "pickup_ready/en", "key", value(t, page.body, "key"), "value.header.1", "A-99", "value.1", "Lucía", "value.2", "Mei", "opt_in", "yes"}
+	at, sent := mei.post("/send", fields...).header.Get("Location"), fields[7]
+	if !strings.HasPrefix(at, "/inbox/") {
+		t.Fatalf("sent to %q", at)
+	}
+	fields[7] = value(t, mei.get("/send?contact="+lucia.ID.String()+"&template=pickup_ready/en").body, "key")
 	w.template(strings.Replace(pickup, "APPROVED", "PAUSED", 1))
+	fresh := fields[7]
+	fields[7] = sent
+	if again := mei.post("/send", fields...).header.Get("Location"); again != at { // the first answer was lost
+		t.Errorf("again: %q, want %q", again, at)
+	}
+	fields[7] = fresh
 	mei.post("/send", fields...).want(422, "Error: To Luc", `id="summary"`, "This template can&#39;t be sent on this channel now. Nothing was sent.", `value="A-99"`, `name="opt_in" type="checkbox" value="yes" checked`).golden("send/paused")
 	mei.post("/send", append(fields, "preview", "yes")...).want(200, "A-99")
 	fields[5] = "gone/en"
 	mei.post("/send", fields...).want(422, "Error: To Luc", "This template can&#39;t be sent on this channel now. Nothing was sent.", "Find a template")
 	fields[5] = ""
 	mei.post("/send", fields...).want(422, "Error: To Luc", "Choose a template")
-	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10); err != nil || len(attempts) != 0 {
+	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10); err != nil || len(attempts) != 1 {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
 }
