@@ -1,12 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"parley/app"
@@ -32,8 +32,9 @@ func (*eraseCmd) Help() string {
 
 // erased is the result of parley erase.
 type erased struct {
-	Erased int `json:"erased"`
-	Absent int `json:"absent"`
+	Erased int      `json:"erased"`
+	Absent int      `json:"absent"`
+	Kept   []string `json:"kept"` // part of another contact, from which they can't be separated any more
 }
 
 // Run deletes the contacts. It reads the whole file first, so that nothing is deleted by
@@ -55,7 +56,7 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 	return s.inWorkspace(ctx, c.Workspace, func(a *app.App, p desk.Principal) error {
 		shown := &progress{to: s.stderr, last: time.Now()}
 		defer shown.clear()
-		var done erased
+		done := erased{Kept: []string{}}
 		var list []desk.Erasure
 		var merged []desk.ID
 		interrupted := func() error {
@@ -90,8 +91,7 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 		if err != nil {
 			return err
 		}
-		var stay error // why the first of those stays that can't be separated any more
-		staying := 0
+		var why []string            // of each that is kept
 		for n, id := range merged { // now that the contacts are deleted of which they may be part
 			if err := interrupted(); err != nil {
 				return err
@@ -99,8 +99,7 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 			there, err := a.EraseMerged(ctx, p, id)
 			switch {
 			case desk.IsType(err, desk.UndoExpired):
-				staying++
-				stay = cmp.Or(stay, err)
+				done.Kept, why = append(done.Kept, id.String()), append(why, sentence(err)+"\n")
 			case err != nil:
 				return err
 			case there:
@@ -111,13 +110,10 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 			shown.show("separated", c.File, n+1)
 		}
 		shown.clear()
-		if staying > 1 {
-			stay = fmt.Errorf("%w (and %d others like it)", stay, staying-1)
+		if err := s.answer(done, "Deleted %d contacts. %d others are not there.\n%s", done.Erased, done.Absent, block(strings.Join(why, ""))); err != nil || len(why) == 0 {
+			return err
 		}
-		if stay != nil {
-			return stay
-		}
-		return s.answer(done, "Deleted %d contacts. %d others are not there.\n", done.Erased, done.Absent)
+		return fmt.Errorf("not deleted: %d contacts, each of which is part of another one that was merged too long ago: delete those", len(why))
 	})
 }
 
