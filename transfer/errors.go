@@ -28,7 +28,8 @@ func (f *File) NewErrorsFile(w io.Writer, bytes int64) *ErrorsFile {
 	return &ErrorsFile{of: f, w: bufio.NewWriterSize(w, 64<<10), n: bytes}
 }
 
-// Reject writes a row, and before the first one a byte order mark and the headers.
+// Reject writes a row, and before the first one a byte order mark, a line that names the delimiter if
+// the file has one, and the headers.
 func (e *ErrorsFile) Reject(row Row, kind desk.ErrorType, reason string, object []byte) error {
 	var b strings.Builder
 	if e.n == 0 {
@@ -37,6 +38,9 @@ func (e *ErrorsFile) Reject(row Row, kind desk.ErrorType, reason string, object 
 	if e.of.Options.JSONL {
 		b.Write(rejectedLine(row, object))
 		return e.write([]byte(b.String()))
+	}
+	if e.n == 0 && e.of.named {
+		b.WriteString("sep=" + string(e.of.Delimiter) + "\r\n")
 	}
 	if e.n == 0 {
 		appendRecord(&b, append(e.of.kept(e.of.Headers), reasonColumns...), e.of.Delimiter)

@@ -57,6 +57,7 @@ type File struct {
 	Undated   bool // a date of a row that was read is like 31.12.2026, and Options.Dates is ""
 
 	open       Source
+	named      bool // its first line names the delimiter
 	attributes map[string]*desk.Attribute
 	fields     []field
 	samples    []sample // of each column, for new attributes
@@ -231,6 +232,7 @@ func (f *File) delimiter() (rune, error) {
 	}
 	if s := string(head); len(head) >= 5 && strings.EqualFold(s[:4], "sep=") {
 		if end := head[5:]; separates(head[4]) && (len(end) == 0 || end[0] == '\r' || end[0] == '\n') {
+			f.named = true
 			return head[4], nil
 		}
 	}
@@ -253,15 +255,6 @@ func (o *Options) delimiter() (r rune, given bool) {
 	}
 	r, _ = utf8.DecodeRuneInString(o.Delimiter)
 	return r, utf8.RuneCountInString(o.Delimiter) == 1 && separates(r)
-}
-
-// Guessed tells whether the file of rejected rows, which names no delimiter, is read with the
-// same options.
-func (f *File) Guessed() bool {
-	if d, given := f.Options.delimiter(); given {
-		return d == f.Delimiter
-	}
-	return f.Options.JSONL || slices.Contains(delimiters, f.Delimiter)
 }
 
 // records calls do for each row of a CSV file that is not blank, after the headers. The first

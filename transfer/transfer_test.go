@@ -505,8 +505,8 @@ func TestPeek(t *testing.T) {
 // TestFirstRejected reads what an ErrorsFile has written.
 func TestFirstRejected(t *testing.T) {
 	t.Parallel()
-	for _, o := range []Options{{Delimiter: ";"}, {JSONL: true}} {
-		f, b := &File{Options: o, Headers: []string{"Name", "Tel"}, Delimiter: ';'}, new(bytes.Buffer)
+	for n, o := range []Options{{Delimiter: ";"}, {JSONL: true}, {Delimiter: ","}} {
+		f, b := &File{Options: o, Headers: []string{"Name", "Tel"}, Delimiter: ';', named: n == 2}, new(bytes.Buffer)
 		to := f.NewErrorsFile(b, 0)
 		for n, row := range []Row{{Cells: []string{"=A;da", "12"}}, {Cells: []string{"Bob", "1", "more"}}, {Cells: []string{"Eve"}}} {
 			row.Line = n + 2
@@ -646,32 +646,5 @@ func TestGBK(t *testing.T) {
 	}
 	if _, err := bodies(t, []byte("name\n\xff\n"), Options{Encoding: "gbk"}); err == nil {
 		t.Error("a byte that means nothing is read")
-	}
-}
-
-// TestGuessed tells whether a file of rejected rows is read with the flags of its file.
-func TestGuessed(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		text, delimiter string
-		want            bool
-	}{
-		{"name,phone\n", "", true},
-		{"sep=|\nname|phone\n", "", true},
-		{"sep=^\nname^phone\n", "", false},
-		{"sep=;\nname;phone\n", ",", false},
-		{"sep=\t\nname\tphone\n", "TAB", true},
-		{"name^phone\n", "^", true},
-	} {
-		f, err := Open(written(t, "f.csv", []byte(c.text)), Options{Kind: desk.ImportContacts, Delimiter: c.delimiter})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := f.Guessed(); got != c.want {
-			t.Errorf("%q with %q: %t", c.text, c.delimiter, got)
-		}
-	}
-	if !(&File{Options: Options{JSONL: true}}).Guessed() {
-		t.Error("JSON Lines have no delimiter")
 	}
 }

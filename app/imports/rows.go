@@ -59,6 +59,9 @@ func (a *Service) TryFile(ctx context.Context, p desk.Principal, file *transfer.
 	}
 	size := int64(0)
 	err = groups(file, 0, desk.ImportRows, func(rows []transfer.Row, _ bool) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		errs, err := try(ctx, p, a.read(file, rows, p.Settings), &n)
 		if err == nil {
 			size, err = reject(nil, file, size, rows, errs, keep)

@@ -145,24 +145,12 @@ func (c *importFlags) tell(s *session, file *transfer.File, result importResult)
 		text = "\n" + string(columnsOf(file))
 	}
 	if result.ErrorsFile != nil {
-		text += fmt.Sprintf("\nThe rejected rows are in %s, each with the reason.\nMend them there, and import that file with %s.\n", printable(*result.ErrorsFile), againFlags(file))
+		text += fmt.Sprintf("\nThe rejected rows are in %s, each with the reason.\nMend them there, and import that file with the same flags.\n", printable(*result.ErrorsFile))
 	}
 	if result.Rejected > 0 && file.Undated {
 		text += "\nSome dates are written like 31.12.2026: --dates DMY or --dates MDY says how they are read.\n"
 	}
 	return s.answer(result, "%s %d rows: %d created, %d updated, %d unchanged, %d rejected.\n%s", store, result.Rows, result.Created, result.Updated, result.Unchanged, result.Rejected, block(text))
-}
-
-// againFlags are the flags with which a mended file of rejected rows is imported.
-func againFlags(file *transfer.File) string {
-	if file.Guessed() {
-		return "the same flags"
-	}
-	delimiter := string(file.Delimiter)
-	if file.Delimiter == '\t' {
-		delimiter = "TAB"
-	}
-	return "--delimiter " + quoted(printable(delimiter)) + " and the other flags that are the same"
 }
 
 // columnsOf shows what each column of a CSV file is taken for.
@@ -353,6 +341,9 @@ func (i *importer) try(ctx context.Context) error {
 	counts, err := i.app.Imports.TryFile(ctx, i.p, i.file, keepIn(rejects))
 	if err = errors.Join(err, rejects.Close()); err == nil {
 		err = i.end(rejects.Name(), "", counts)
+	}
+	if err != nil {
+		_ = os.Remove(rejects.Name()) // the next dry run begins anew
 	}
 	return err
 }

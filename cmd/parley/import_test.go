@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -9,6 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/app"
+	"parley/desk"
+	"parley/transfer"
 )
 
 // An importTest is a workspace, and a directory of files to import into it.
@@ -51,25 +56,24 @@ func (i importTest) words(code int, file string, flags ...string) string {
 	return stdout.String()
 }
 
-// TestImport_again: a mended file of rejected rows is imported with the flags that the command
-// names.
+// TestImport_again: a mended file of rejected rows is imported with the same flags, whether they or
+// the file named the delimiter.
 func TestImport_again(t *testing.T) {
 	t.Parallel()
 	i := newImportTest(t)
-	for first, advice := range map[string]string{"": "with the same flags.", "sep=^\n": "with --delimiter '^' and the other flags that are the same."} {
-		file := i.file("people.csv", first+strings.ReplaceAll("name,phone\nAda,12\n", ",", "^"))
-		var flags []string
-		if first == "" {
-			flags = []string{"--delimiter", "^"}
-		}
-		wantWords(t, i.words(3, file, flags...), advice)
+	for _, c := range []struct {
+		first string
+		flags []string
+	}{{"", []string{"--delimiter", "^"}}, {"sep=^\n", nil}, {"sep=^\n", []string{"--delimiter", ","}}} {
+		file := i.file("people.csv", c.first+strings.ReplaceAll("name,phone\nAda,12\n", ",", "^"))
+		wantWords(t, i.words(3, file, c.flags...), "with the same flags.")
 		rejected := strings.TrimSuffix(file, ".csv") + ".errors.csv"
 		text, err := os.ReadFile(rejected)
 		if err != nil {
 			t.Fatal(err)
 		}
 		mended := i.file("mended.csv", strings.Replace(string(text), "^12^", "^+905321234567^", 1))
-		i.words(0, mended, "--delimiter", "^")
+		i.words(0, mended, c.flags...)
 	}
 }
 
@@ -91,6 +95,29 @@ func TestImport_errorsDevice(t *testing.T) {
 		t.Errorf("it is %v, %v", info, err)
 	}
 	i.words(3, file, "--errors", filepath.Join(filepath.Dir(file), "rejected.csv"))
+}
+
+// TestImport_dryStopped: a dry run that is interrupted leaves no file.
+func TestImport_dryStopped(t *testing.T) {
+	t.Parallel()
+	i := newImportTest(t)
+	name := i.file("people.csv", "name,phone\nAda,12\nBob,+905321234567\n")
+	file, err := transfer.Open(name, transfer.Options{Kind: desk.ImportContacts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{flags: shared{Data: i.dir}, typed: typed{data: true}, stderr: io.Discard}
+	err = s.inWorkspace(t.Context(), i.ws, func(a *app.App, p desk.Principal) error {
+		if err := file.Columns(p.Settings.Attributes); err != nil {
+			return err
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		return (&importer{app: a, p: p, file: file, flags: &importFlags{File: name, DryRun: true}}).run(ctx)
+	})
+	if list := i.parts(name); err == nil || len(list) > 0 {
+		t.Errorf("%v; %q are left", err, list)
+	}
 }
 
 // json runs parley import contacts --json, and returns what it says.
