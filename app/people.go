@@ -104,7 +104,7 @@ func (a *App) rememberRecipient(tx store.Tx, channel desk.ID, externalID, userID
 }
 
 // move processes the report that a person has another number or id. An identity that
-// another contact holds stays there: contacts are never merged.
+// another contact holds stays there.
 func (a *App) move(tx store.Tx, channel desk.ID, m *provider.Move) error {
 	actor := byProvider(channel)
 	before, after := a.person(tx, channel, m.Number, m.UserID), a.person(tx, channel, m.NewNumber, m.NewUserID)

@@ -151,7 +151,7 @@ func (b *Book) upsert(op *Op, actor Actor, now Time, newID func() ID) (Outcome, 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if conflict { // contacts are never merged: a person has to decide whether they are one
+	if conflict { // contacts are never merged automatically: a person has to decide whether they are one
 		return Outcome{}, b.conflict(w.Sent, nil)
 	}
 	if err := w.checkSize(current, attributes, b.room); err != nil {
@@ -435,9 +435,9 @@ func (b *Book) conflict(sent []Identity, except *Contact) error {
 		}
 	}
 	holders := b.Holding(sent)
-	message := "these identities belong to different contacts, and contacts are never merged"
+	message := "these identities belong to different contacts, and contacts are never merged automatically"
 	if except != nil || len(holders) == 1 {
-		message = "another contact holds these identities, and contacts are never merged"
+		message = "another contact holds these identities, and contacts are never merged automatically"
 	}
 	e := held.seen(Errorf(IdentityConflict, "%s", message))
 	for _, c := range holders {
