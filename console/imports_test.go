@@ -129,7 +129,7 @@ func TestImports(t *testing.T) {
 	for range desk.MaxUploads - 1 {
 		nora.importsText("people.csv", people).want(303)
 	}
-	nora.importsText("people.csv", people).want(422, "4 files are there already")
+	nora.importsText("people.csv", people).want(422, "4 files are there already", `<a href="#f-people">`, `id="f-people"`)
 	nora.get("/contacts/import").want(200, "Four files are there already").lacks("multipart")
 }
 
