@@ -33,7 +33,7 @@
 //	doctor.go      parley doctor
 //	backup.go      parley backup, restore
 //	version.go     parley version
-//	words.go       how errors name flags and commands
+//	words.go       errors as sentences, and how they name flags and commands
 //	help.go        parley help
 //
 // A command prints its result on standard output and logs on standard error. It exits
@@ -48,9 +48,7 @@ import (
 	"io"
 	"log"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 
 	"parley/desk"
 
@@ -151,24 +149,4 @@ func typedIn(chosen *kong.Context) (t typed) {
 		}
 	}
 	return t
-}
-
-// sentence describes an error for the operator, on one line. The operator learns the
-// cause; a client of the API does not.
-func sentence(err error) string {
-	text := err.Error()
-	var e *desk.Error
-	if errors.As(err, &e) {
-		text = e.Worded(place(e.At), advice)
-		if e.Err != nil {
-			text += " (" + e.Err.Error() + ")"
-		}
-	}
-	var lines []string
-	for line := range strings.Lines(text) {
-		lines = append(lines, strings.TrimSpace(line))
-	}
-	// The error of an unreachable database has two lines: one for the try with TLS, and
-	// one for the try without.
-	return printable(strings.ReplaceAll(strings.Join(slices.Compact(lines), "; "), ":; ", ": "))
 }

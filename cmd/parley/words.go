@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	"parley/desk"
@@ -58,4 +60,24 @@ func problemText(p provider.Problem) string {
 		text += "; " + more
 	}
 	return text
+}
+
+// sentence describes an error for the operator, on one line. The operator learns the
+// cause; a client of the API does not.
+func sentence(err error) string {
+	text := err.Error()
+	var e *desk.Error
+	if errors.As(err, &e) {
+		text = e.Worded(place(e.At), advice)
+		if e.Err != nil {
+			text += " (" + e.Err.Error() + ")"
+		}
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	// The error of an unreachable database has two lines: one for the try with TLS, and
+	// one for the try without.
+	return printable(strings.ReplaceAll(strings.Join(slices.Compact(lines), "; "), ":; ", ": "))
 }
