@@ -291,6 +291,7 @@ func TestConflicts_undone(t *testing.T) {
 		"become one":    {[]*desk.Op{clash(0, 1), clash(1, 2)}, nil, []int{0, 1, 2}},
 		"refused more":  {[]*desk.Op{clash(0, 1)}, []*desk.Op{clash(1, 2)}, []int{0, 1, 2}},
 		"refused since": {nil, []*desk.Op{clash(0, 1)}, []int{0, 1, 2}},
+		"both in it":    {[]*desk.Op{clash(0, 1, 2)}, nil, []int{0, 1, 2}},
 		"its own again": {[]*desk.Op{clash(1, 2)}, []*desk.Op{clash(0, 1)}, []int{0, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -318,6 +319,57 @@ func TestConflicts_undone(t *testing.T) {
 			w.onlyConflict("after the deletion")
 		})
 	}
+}
+
+// TestConflicts_undone_joined: a conflict that was given to the surviving contact, and then became one
+// with another conflict by another merge, names the contact again that is back.
+func TestConflicts_undone_joined(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := w.clashers(4)
+	w.clashes([]*desk.Op{clash(0, 2), clash(1, 3)})
+	w.Conflicts.StoreNow(t.Context())
+	w.clock.advance(time.Second)
+	m := w.merge(w.contact(ids[0]), w.contact(ids[1]))
+	w.merge(w.contact(ids[2]), w.contact(ids[3]))
+	w.onlyConflict("after the merges", ids[0], ids[2])
+	w.clock.advance(time.Second)
+	_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+	must(t, err)
+	w.onlyConflict("after the undo", ids[:3]...)
+	w.deleteContact(ids[1])
+	w.onlyConflict("after the deletion")
+}
+
+// TestConflicts_late: contacts are merged, or deleted, between a refusal and the moment at which it is
+// stored. A deletion leaves nothing, and an undone merge's contact is named again.
+func TestConflicts_late(t *testing.T) {
+	t.Parallel()
+	t.Run("merged", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		ids := w.clashers(3)
+		w.clashes([]*desk.Op{clash(1, 2)})
+		w.clock.advance(time.Second)
+		m := w.merge(w.contact(ids[0]), w.contact(ids[1]))
+		w.Conflicts.StoreNow(t.Context())
+		w.onlyConflict("after the merge", ids[0], ids[2])
+		w.clock.advance(time.Second)
+		_, err := w.Merges.Undo(t.Context(), w.caller(), m.ID)
+		must(t, err)
+		w.onlyConflict("after the undo", ids...)
+		w.deleteContact(ids[1])
+		w.onlyConflict("after the deletion")
+	})
+	t.Run("deleted", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		ids := w.clashers(3)
+		w.clashes([]*desk.Op{clash(0, 1, 2)})
+		w.deleteContact(ids[0])
+		w.Conflicts.StoreNow(t.Context())
+		w.onlyConflict("after the deletion")
+	})
 }
 
 // TestConflicts_undone_of_others: a dismissed conflict of the surviving contact stays dismissed when

@@ -89,7 +89,7 @@ type Undo struct {
 // A Renamed is a conflict that names the surviving contact in the place of the merged one.
 type Renamed struct {
 	Conflict ID
-	Both     bool // the surviving contact belongs to it, too: it became one with another conflict
+	Both     bool // the surviving contact belongs to it, too: it did before, or it became one with another conflict
 }
 
 // A Person has the values of a contact.

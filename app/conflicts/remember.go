@@ -185,12 +185,14 @@ func (a *Service) store(ctx context.Context, ws desk.ID, sets []*desk.Conflict) 
 		for _, noted := range sets {
 			c := *noted
 			var err error
-			if c.Contacts, err = there(tx, c.Contacts); err != nil {
+			merged := desk.Time(0)
+			if c.Contacts, merged, err = there(tx, c.Contacts); err != nil {
 				return err
 			}
 			if len(c.Contacts) < 2 {
-				continue // they were deleted or merged meanwhile
+				continue // one was deleted meanwhile, or they were merged
 			}
+			c.LastAt = max(c.LastAt, merged) // then an undo of the merge looks at it
 			known, err := tx.ConflictOf(c.Key())
 			if err != nil {
 				return err
@@ -218,27 +220,24 @@ func (a *Service) store(ctx context.Context, ws desk.ID, sets []*desk.Conflict) 
 	})
 }
 
-// there returns the contacts that exist, sorted. In the place of a contact that was merged
-// stands the one that has its data now.
-func there(tx store.Tx, ids []desk.ID) ([]desk.ID, error) {
+// there returns the contacts, sorted. In the place of a contact that was merged stands the one that has
+// its data now; merged is the time of the newest such merge. It returns none if one of the contacts was
+// deleted: nothing may name its identities any more.
+func there(tx store.Tx, ids []desk.ID) (list []desk.ID, merged desk.Time, err error) {
 	exist, err := tx.KeepContacts(ids)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []desk.ID
 	for _, id := range ids {
 		if !exist[id] {
 			m, err := tx.MergeOf(id)
-			if err != nil {
-				return nil, err
+			if err != nil || m == nil {
+				return nil, 0, err
 			}
-			if m == nil {
-				continue
-			}
-			id = m.Survivor
+			id, merged = m.Survivor, max(merged, m.At)
 		}
 		list = append(list, id)
 	}
 	slices.SortFunc(list, desk.ID.Compare)
-	return slices.Compact(list), nil
+	return slices.Compact(list), merged, nil
 }

@@ -19,6 +19,7 @@ func renameConflicts(tx store.Tx, m *desk.Merge, now desk.Time) (events []desk.E
 		if mergeDecided(c) {
 			continue
 		}
+		both := slices.Contains(c.Contacts, m.Into)
 		alone := c.Rename(m.From, m.Into)
 		if alone {
 			if c.Status != desk.ConflictOpen {
@@ -34,7 +35,7 @@ func renameConflicts(tx store.Tx, m *desk.Merge, now desk.Time) (events []desk.E
 			return nil, err
 		}
 		if !alone {
-			m.Undo.Renamed = append(m.Undo.Renamed, desk.Renamed{Conflict: kept, Both: kept != c.ID})
+			m.Undo.Renamed = append(m.Undo.Renamed, desk.Renamed{Conflict: kept, Both: both || kept != c.ID})
 		}
 		events = append(events, more...)
 	}
@@ -66,8 +67,8 @@ func putRenamed(tx store.Tx, c *desk.Conflict, actor desk.Actor, now desk.Time) 
 }
 
 // returnConflicts gives an undone merge's contact its conflicts back, and opens those again that
-// the merge has resolved. Conflicts of the other contact with refusals since the merge name both, if
-// they name an identity that from has again.
+// the merge has resolved. Conflicts of the other contact with refusals since the merge, or that one of
+// from's may have become part of, name both, if they name an identity that from has again.
 func returnConflicts(tx store.Tx, m *desk.Merge, from *desk.Contact, actor desk.Actor, now desk.Time) (events []desk.Event, err error) {
 	give := func(c *desk.Conflict, both bool) error {
 		c.Return(m, both)
@@ -75,10 +76,13 @@ func returnConflicts(tx store.Tx, m *desk.Merge, from *desk.Contact, actor desk.
 		events = append(events, more...)
 		return err
 	}
+	joined := false // a conflict that named from has become one with another conflict
 	for _, r := range m.Undo.Renamed {
 		c, err := tx.Conflict(r.Conflict)
 		if err == nil && c != nil {
 			err = give(c, r.Both)
+		} else {
+			joined = true
 		}
 		if err != nil {
 			return nil, err
@@ -94,7 +98,7 @@ func returnConflicts(tx store.Tx, m *desk.Merge, from *desk.Contact, actor desk.
 	}
 	ofFrom := func(i desk.Identity) bool { return held[i.Claim()] }
 	for _, c := range list {
-		if c.LastAt < m.At || mergeDecided(c) || slices.Contains(c.Contacts, m.From) || !slices.ContainsFunc(c.Identities, ofFrom) {
+		if c.LastAt < m.At && !joined || mergeDecided(c) || slices.Contains(c.Contacts, m.From) || !slices.ContainsFunc(c.Identities, ofFrom) {
 			continue
 		}
 		if err := give(c, true); err != nil {
