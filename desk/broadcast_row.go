@@ -287,15 +287,18 @@ func (r *BroadcastRow) Follow(at *Attempt, effect Effect, state BroadcastState, 
 func (r *BroadcastRow) notSent() { r.SentAt, r.Channel, r.Data.Reply = 0, ID{}, RowReply{} }
 
 // Refuse gives the row the status after a refusal of its message, in a broadcast of this state: it
-// waits for another try if the refusal was for now.
+// waits for another try if the refusal was for now and the broadcast has not ended.
 func (r *BroadcastRow) Refuse(refusal *Refusal, effect Effect, state BroadcastState, now Time) {
 	if !r.HasPerson() { // erased meanwhile: the row has nothing left to send
 		r.Status, r.Reason = RowSkipped, SkipDeleted
 		return
 	}
 	final := RowPending
-	if state == BroadcastCancelled {
+	switch state {
+	case BroadcastCancelled:
 		final = RowCancelled
+	case BroadcastDone: // it was in doubt at the end, and nobody tries again
+		final = RowRefused
 	}
 	switch {
 	case refusal == nil || !refusal.ForNow():

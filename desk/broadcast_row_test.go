@@ -133,15 +133,17 @@ func TestFollow(t *testing.T) {
 		state  desk.BroadcastState
 		want   string // status, reason, whether it waits
 	}{
-		"of an earlier try":     {desk.Attempt{ID: other, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "sending  false"},
-		"in doubt":              {desk.Attempt{ID: sends, Phase: desk.InDoubt}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "in_doubt  false"},
-		"released":              {desk.Attempt{ID: sends, Phase: desk.Released}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "refused released false"},
-		"refused for good":      {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: &desk.Refusal{Type: desk.ProviderRejected}}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "refused  false"},
-		"refused for now":       {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "pending  false"},
-		"once cancelled":        {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.PersonEffect, desk.BroadcastCancelled, "cancelled  false"},
-		"this person":           {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.PersonEffect, desk.BroadcastRunning, "pending  true"},
-		"this person, the last": {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{Data: desk.RowData{Held: desk.MaxPersonRefusals - 1}}, desk.PersonEffect, desk.BroadcastRunning, "refused  false"},
-		"somebody erased":       {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "skipped deleted false"},
+		"of an earlier try":      {desk.Attempt{ID: other, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "sending  false"},
+		"in doubt":               {desk.Attempt{ID: sends, Phase: desk.InDoubt}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "in_doubt  false"},
+		"released":               {desk.Attempt{ID: sends, Phase: desk.Released}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "refused released false"},
+		"refused for good":       {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: &desk.Refusal{Type: desk.ProviderRejected}}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "refused  false"},
+		"refused for now":        {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "pending  false"},
+		"once cancelled":         {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.PersonEffect, desk.BroadcastCancelled, "cancelled  false"},
+		"once done":              {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastDone, "refused  false"},
+		"this person, once done": {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.PersonEffect, desk.BroadcastDone, "refused  false"},
+		"this person":            {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.PersonEffect, desk.BroadcastRunning, "pending  true"},
+		"this person, the last":  {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{Data: desk.RowData{Held: desk.MaxPersonRefusals - 1}}, desk.PersonEffect, desk.BroadcastRunning, "refused  false"},
+		"somebody erased":        {desk.Attempt{ID: sends, Phase: desk.Refused, Refusal: later}, desk.BroadcastRow{}, desk.NoEffect, desk.BroadcastRunning, "skipped deleted false"},
 	} {
 		r := c.row
 		if r.Attempt, r.Status = sends, desk.RowSending; name != "somebody erased" {
