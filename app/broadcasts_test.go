@@ -582,6 +582,39 @@ func TestBroadcast_deliveries(t *testing.T) {
 	}
 }
 
+// leapt calls try while the server's clock, the database's, or both are ahead. Only of both is it told
+// that what is older is old.
+func (w *world) leapt(ahead time.Duration, try func(whose string, old bool)) {
+	for _, c := range []struct {
+		whose            string
+		server, database time.Duration
+	}{{"the server's clock", ahead, 0}, {"the database's clock", 0, ahead}, {"both clocks", ahead, ahead}} {
+		w.clock.server.Store(int64(c.server))
+		w.store.ahead.Store(c.database.Milliseconds())
+		try(c.whose, c.server == c.database)
+	}
+}
+
+// TestBroadcast_rowsForgotten: old rows go, and their counts stay. One clock that is far ahead makes
+// nothing old.
+func TestBroadcast_rowsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.draft(numbersFrom(0, 3)...)
+	w.startBroadcast(b.ID)
+	w.until(b.ID, "its end", in(desk.BroadcastDone))
+	w.stop()
+	w.leapt(desk.KeepRows+time.Hour, func(whose string, old bool) {
+		must(t, w.Broadcasts.ForgetRows(t.Context(), desk.KeepRows))
+		if n := len(w.rowsOf(b.ID)); n != 3 && !old || n > 0 && old {
+			t.Errorf("%s is ahead: %d rows", whose, n)
+		}
+	})
+	if n := w.broadcastNow(b.ID).Counts.ByStatus[desk.RowSent]; n != 3 {
+		t.Errorf("%d are counted as sent", n)
+	}
+}
+
 // TestBroadcast_pace: at most so many people in any so many minutes. After the last one, the
 // broadcast ends without waiting for more room.
 func TestBroadcast_pace(t *testing.T) {

@@ -603,6 +603,23 @@ func TestDeliver_swept(t *testing.T) {
 	}
 }
 
+// TestDeliver_forgotten: old deliveries go. One clock that is far ahead makes none old.
+func TestDeliver_forgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	webhook := w.webhook("https://a.example/in", "contact.created")
+	stop := w.deliver(w.App)
+	w.put(mailed("a@example.com"))
+	w.settled(webhook, 1)
+	stop()
+	w.leapt(desk.KeepDelivery+time.Hour, func(whose string, old bool) {
+		must(t, w.Deliver.Forget(t.Context(), w.ws))
+		if n := len(w.deliveries(webhook)); (n == 1) == old {
+			t.Errorf("%s is ahead: %d deliveries", whose, n)
+		}
+	})
+}
+
 // probed advances the clock by each pause, and then waits for the next probe of a failing
 // endpoint.
 func (w *world) probed(webhook desk.ID, pauses ...time.Duration) {

@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"context"
-	"time"
 
 	"parley/app/steps"
 	"parley/desk"
@@ -21,7 +20,10 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 	if err != nil {
 		return err
 	}
-	before := a.now() - desk.Time(desk.KeepDelivery/time.Millisecond)
+	before, err := a.oldBefore(ctx)
+	if err != nil {
+		return err
+	}
 	for _, id := range list {
 		forget := a.forgetRemoved(ctx, store.WebhookRef{Workspace: ws, ID: id})
 		if s.Webhook(id) != nil {
@@ -34,6 +36,13 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 		}
 	}
 	return nil
+}
+
+// oldBefore is the time before which a settled delivery is old. The earlier clock counts: a clock that
+// is far ahead must not delete new deliveries.
+func (a *Service) oldBefore(ctx context.Context) (desk.Time, error) {
+	now, _, err := a.Store.Clock(ctx)
+	return min(now, a.now()) - desk.Time(desk.KeepDelivery.Milliseconds()), err
 }
 
 // forgetRemoved is a step that deletes deliveries of a webhook that was removed.

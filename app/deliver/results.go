@@ -241,6 +241,9 @@ func (e *endpoint) forget(ctx context.Context) error {
 		return nil
 	}
 	e.added = 0
-	_, err := e.service.Store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, e.service.now()-desk.Time(desk.KeepDelivery.Milliseconds()), desk.MaxDeliveries, steps.Group)
+	before, err := e.service.oldBefore(ctx)
+	if err == nil {
+		_, err = e.service.Store.ForgetDeliveries(ctx, e.ref.Workspace, e.ref.ID, before, desk.MaxDeliveries, steps.Group)
+	}
 	return err
 }
