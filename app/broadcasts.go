@@ -114,7 +114,8 @@ func (m machine) attachTitle(ctx context.Context, ws desk.ID, b *desk.Broadcast,
 	if err != nil {
 		return nil, nil, err
 	}
-	return file, sent, m.a.attach(ctx, &outgoing{Dispatch: provider.Dispatch{Access: access, File: sent}}, file)
+	_, err = m.a.attach(ctx, &outgoing{Dispatch: provider.Dispatch{Access: access, File: sent}}, file)
+	return file, sent, err
 }
 
 // CheckFile refuses a file in the template's title that can't be sent.

@@ -618,7 +618,7 @@ func TestHandOver(t *testing.T) {
 		if i == 2 {
 			w.clock.advance(29*24*time.Hour + time.Minute)
 		}
-		if ref, err := w.Media.HandOver(t.Context(), at, c, m); err != nil || ref != want {
+		if ref, handed, err := w.Media.HandOver(t.Context(), at, c, m); err != nil || ref != want || handed != (i != 1) {
 			t.Errorf("%q, %v; want %q", ref, err, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/app"
 	"parley/desk"
 	"parley/provider"
 	"parley/store"
@@ -135,6 +136,33 @@ func TestSend_fileOfDeleted(t *testing.T) {
 				t.Errorf("%+v", m)
 			}
 			w.holds(1, 1, 1)
+		})
+	}
+}
+
+// TestSend_fileOptedOut: a person who opts out of marketing while the file is handed over gets
+// nothing, and nothing goes out on a channel that is turned off meanwhile.
+func TestSend_fileOptedOut(t *testing.T) {
+	t.Parallel()
+	for want, meanwhile := range map[desk.ErrorType]func(*world){
+		desk.RecipientOptedOut: func(w *world) { w.writes(number, "STOP") },
+		desk.ChannelNotUsable: func(w *world) {
+			off := false
+			_, err := w.EditChannel(context.Background(), w.operator(), w.channel, app.ChannelEdit{Enabled: &off})
+			must(w.t, err)
+		},
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			t.Parallel()
+			w, courier := newPostman(t)
+			offer := rich("offer", "IMAGE", "")
+			offer.Source = strings.Replace(offer.Source, "UTILITY", "MARKETING", 1)
+			w.template(offer)
+			courier.uploading = sync.OnceFunc(func() { meanwhile(w) })
+			refused(t, w.send("k", supplying("offer", "header.media", w.upload(picture).ID.String())).err, want)
+			if len(w.attempts()) != 0 || len(w.provider.sent()) != 0 {
+				t.Error("something was sent")
+			}
 		})
 	}
 }

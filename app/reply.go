@@ -18,7 +18,7 @@ func (a *App) Reply(ctx context.Context, p desk.Principal, r *desk.ReplyRequest,
 		}
 		plan.dispatch.seen = seen
 		if plan.file != nil {
-			err = a.attach(ctx, plan.dispatch, plan.file)
+			_, err = a.attach(ctx, plan.dispatch, plan.file)
 		}
 		return plan.attempt, plan.dispatch, err
 	})

@@ -279,21 +279,22 @@ func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalI
 	return m
 }
 
-// attach hands the file of a message to the provider.
-func (a *App) attach(ctx context.Context, d *outgoing, file *desk.Media) (err error) {
+// attach hands the file of a message to the provider. handed tells that the provider did not have it
+// before.
+func (a *App) attach(ctx context.Context, d *outgoing, file *desk.Media) (handed bool, err error) {
 	talker, ok := a.providers[d.Channel.Kind].(provider.Talker)
 	if !ok {
-		return desk.Errorf(desk.MediaNotSendable, "no files can be sent on this channel")
+		return false, desk.Errorf(desk.MediaNotSendable, "no files can be sent on this channel")
 	}
-	d.File.Ref, err = a.Media.HandOver(context.WithoutCancel(ctx), d.Access, talker, file)
+	d.File.Ref, handed, err = a.Media.HandOver(context.WithoutCancel(ctx), d.Access, talker, file)
 	var refusal *desk.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return refusal.Answer()
+		return false, refusal.Answer()
 	case err != nil && desk.AsError(err).Type == desk.Internal:
 		e := desk.Errorf(desk.ProviderUnavailable, "the provider did not take the file, so nothing was sent: try again")
 		e.Err = err
-		return e
+		return false, e
 	}
-	return err
+	return handed, err
 }

@@ -27,30 +27,48 @@ import (
 func (a *App) Send(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (SendAnswer, error) {
 	for again := 0; ; again++ {
 		answer, err := a.once(ctx, p, r.Key, r.Hash, func() (*desk.Attempt, *outgoing, error) {
-			plan, err := a.plan(ctx, p, r, request)
+			plan, handed, err := a.prepare(ctx, p, r, request)
+			if handed { // that may have taken a minute, in which the person may have opted out
+				if p, err = a.afresh(ctx, p); err == nil {
+					plan, _, err = a.prepare(ctx, p, r, request)
+				}
+			}
 			if err != nil {
 				return nil, nil, err
 			}
-			if plan.file != nil {
-				err = a.attach(ctx, plan.dispatch, plan.file)
-			}
-			return plan.attempt, plan.dispatch, err
+			return plan.attempt, plan.dispatch, nil
 		})
 		switch {
 		case errors.Is(err, errTemplatesMoved) && again < plansAgain:
-			settings, err := a.store.Settings(ctx, p.Workspace())
-			if err == nil {
-				err = p.Still(settings, desk.MessagesSend, a.now())
-			}
-			if err != nil {
+			if p, err = a.afresh(ctx, p); err != nil {
 				return SendAnswer{}, err
 			}
-			p = p.In(settings)
 		case !errors.Is(err, errContactGone):
 			a.Conflicts.Note(p.Workspace(), p.Actor, err)
 			return answer, err
 		}
 	}
+}
+
+// prepare plans a send and gives its file, if it has one, to the provider. handed tells that the
+// provider did not have it before.
+func (a *App) prepare(ctx context.Context, p desk.Principal, r *desk.SendRequest, request desk.ID) (plan *plannedSend, handed bool, err error) {
+	if plan, err = a.plan(ctx, p, r, request); err == nil && plan.file != nil {
+		handed, err = a.attach(ctx, plan.dispatch, plan.file)
+	}
+	return plan, handed && err == nil, err
+}
+
+// afresh returns the principal with the settings as they are now, if it may still send.
+func (a *App) afresh(ctx context.Context, p desk.Principal) (desk.Principal, error) {
+	settings, err := a.store.Settings(ctx, p.Workspace())
+	if err == nil {
+		err = p.Still(settings, desk.MessagesSend, a.now())
+	}
+	if err != nil {
+		return p, err
+	}
+	return p.In(settings), nil
 }
 
 // errTemplatesMoved means that the templates have changed after a send was planned whose

@@ -18,29 +18,29 @@ const (
 )
 
 // HandOver gives a ready file to the provider of a channel, unless the provider has it
-// already, and returns the provider's id of the file. Its errors are those of Send, and
-// Unavailable.
-func (a *Service) HandOver(ctx context.Context, at provider.Access, talker provider.Talker, m *desk.Media) (ref string, err error) {
+// already, and returns the provider's id of the file, and whether it gave it now. Its errors are those
+// of Send, and Unavailable.
+func (a *Service) HandOver(ctx context.Context, at provider.Access, talker provider.Talker, m *desk.Media) (ref string, handed bool, err error) {
 	defer steps.Caught("provider", &err)
 	ref, since, err := a.Store.MediaRef(ctx, at.Workspace, m.ID, at.Channel.ID)
 	if now := a.Now(); err != nil || ref != "" && since <= now && since > now-refLife {
-		return ref, err
+		return ref, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	leave, err := a.transfers.enter(ctx, at.Workspace)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer leave()
 	content, err := a.openContent(ctx, at.Workspace, m)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer func() { err = errors.Join(err, content.Close()) }()
 	began := a.Now()
 	if ref, err = talker.Upload(ctx, at, m.MIME, m.Name, m.Size, content); err != nil {
-		return "", err
+		return "", false, err
 	}
-	return ref, a.Store.PutMediaRef(context.WithoutCancel(ctx), at.Workspace, m.ID, at.Channel.ID, ref, began)
+	return ref, true, a.Store.PutMediaRef(context.WithoutCancel(ctx), at.Workspace, m.ID, at.Channel.ID, ref, began)
 }
