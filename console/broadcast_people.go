@@ -184,6 +184,7 @@ func (s *Server) addPeople(c *call) error {
 		err = desk.InvalidAt("/list", "these are more than %s lines: paste some of them, add them, and then the others", count(maxPasted))
 	}
 	var refused []rejectedRow
+	added := 0
 	for from := 0; err == nil && from < len(rows); from += pastedStep {
 		part := rows[from:min(from+pastedStep, len(rows))]
 		results, addErr := s.app.Broadcasts.Add(c.r.Context(), c.p, b.ID, part)
@@ -192,6 +193,9 @@ func (s *Server) addPeople(c *call) error {
 		}
 		for i, r := range results {
 			if r.Err == nil {
+				if r.Status == "added" {
+					added++
+				}
 				continue
 			}
 			why := sentence(desk.AsError(r.Err).Message)
@@ -205,7 +209,7 @@ func (s *Server) addPeople(c *call) error {
 		return c.see(broadcastPath(b.ID)+"/people", "added")
 	}
 	if err == nil {
-		err = desk.Invalidf("%s: %s refused. Mend them and add all again; nobody is added twice", peopleWords(int64(len(rows)-len(refused)))+" added", countOf(len(refused), "line was", "lines were"))
+		err = desk.Invalidf("%s: %s refused. Mend them and add all again; nobody is added twice", peopleWords(int64(added))+" added", countOf(len(refused), "line was", "lines were"))
 	}
 	now, readErr := s.app.Broadcasts.Get(c.r.Context(), c.p, b.ID)
 	if readErr != nil {
@@ -408,12 +412,17 @@ func (s *Server) startBroadcast(c *call) error {
 		v, _ := c.startView(b)
 		return c.again("broadcast-start", v, desk.Invalidf("nothing was started"))
 	}
-	if _, err := s.app.Broadcasts.StartFor(c.r.Context(), c.p, b.ID, typed); err != nil {
+	begun, err := s.app.Broadcasts.StartFor(c.r.Context(), c.p, b.ID, typed)
+	if err != nil {
 		if b, readErr := s.app.Broadcasts.Get(c.r.Context(), c.p, b.ID); readErr == nil {
 			v, _ := c.startView(b)
 			return c.again("broadcast-start", v, broadcastError(err))
 		}
 		return err
 	}
-	return c.see(broadcastPath(b.ID), "started")
+	done := "started"
+	if begun.State == desk.BroadcastScheduled {
+		done = "scheduled"
+	}
+	return c.see(broadcastPath(b.ID), done)
 }

@@ -195,6 +195,11 @@ func TestBroadcast_acts(t *testing.T) {
 	if now := w.broadcastNow(b.ID); now.State != desk.BroadcastDraft {
 		t.Errorf("it is %s", now.State)
 	}
+	planned := broadcastPath(w.drafted("Later", func(in *desk.BroadcastInput) { in.SendAt = given(later) }, numbers(2)...).ID)
+	for range 2 { // a double click
+		nora.post(planned+"/start", "number", "2").sends(planned + "?done=scheduled")
+	}
+	nora.get(planned+"?done=scheduled").want(200, "Scheduled. It begins at its time.")
 	copied := nora.post(at + "/copy").want(303).header.Get("Location")
 	nora.get(copied).want(200, "Spring (copy)", "It has no people yet", "Nobody here")
 	id, _ := desk.ParseID(strings.TrimSuffix(strings.TrimPrefix(copied, "/broadcasts/"), "?done=copied"))
@@ -333,6 +338,7 @@ func TestBroadcast_make(t *testing.T) {
 	nora.post(at+"/people", "list", " ").want(422, "Paste at least one line")
 	nora.post(at+"/people", "list", "+34 612 34 56 78;A-17\n\n12\nnobody@example.com,A-1\n+34 612 34 56 79\tA-18\tB\n612 34 56 80\t\"A-19\"").
 		want(422, "2 people added: 3 lines were refused", `<td class="num">3</td>`, "A phone number has 7 to 15 digits", "No contact has this e-mail.", "more values than the 1 value", "612 34 56 80").golden("broadcasts/people-refused")
+	nora.post(at+"/people", "list", "+34 612 34 56 78;A-17\n12\n612 34 56 80;A-19").want(422, "0 people added: 1 line was refused") // both are there
 	nora.post(at+"/people", "list", strings.Repeat("x\n", maxPasted+1)).want(422, "These are more than 10,000 lines")
 	nora.post(at+"/people", "list", "+34 612 34 56 78;A-20").sends(at + "/people?done=added")
 	if rows := w.peopleOf(id); len(rows) != 2 || rows[0].To != "34612345678" || rows[1].To != "34612345680" {

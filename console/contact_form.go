@@ -70,9 +70,10 @@ func (c *call) contactFields(contact *desk.Contact) []*contactField {
 			return err
 		}},
 	}
+	room := roomForOptions
 	for _, a := range c.p.Settings.SortedAttributes() {
 		if !a.Archived {
-			list = append(list, c.attributeField(a))
+			list = append(list, c.attributeField(a, &room))
 		}
 	}
 	for _, f := range list {
@@ -167,11 +168,33 @@ const (
 	longDatetime  = "2006-01-02T15:04:05"
 )
 
-func (c *call) attributeField(a *desk.Attribute) *contactField {
+// roomForOptions is how many bytes of options the form of a contact offers, of all attributes
+// together. Those for which it has no room are typed.
+const roomForOptions = 256 << 10
+
+// offers tells whether there is room for the attribute's options, and takes it.
+func offers(a *desk.Attribute, room *int) bool {
+	n := 0
+	for _, o := range a.Options {
+		n += len(o) + 64 // and its tags
+	}
+	if n > *room {
+		return false
+	}
+	*room -= n
+	return true
+}
+
+// attributeField is the field of an attribute. room is what is left of roomForOptions.
+func (c *call) attributeField(a *desk.Attribute, room *int) *contactField {
 	f := &contactField{field: c.form.Field(attributeName(a.Key), a.Label, a.Description, "")}
 	read := func(typed string) (desk.Value, error) { return desk.Value{Kind: desk.StringValue, Text: typed}, nil }
 	switch a.Type {
 	case desk.SelectAttribute:
+		if !offers(a, room) {
+			f.Hint = strings.TrimSpace(f.Hint + " Type one of its options.")
+			break
+		}
 		f.Kind, f.Choices = "select", []choice{{Label: "–"}}
 		for _, o := range a.Options {
 			f.Choices = append(f.Choices, choice{Value: o, Label: o})
@@ -179,9 +202,14 @@ func (c *call) attributeField(a *desk.Attribute) *contactField {
 	case desk.BooleanAttribute:
 		f.Kind, f.Choices = "select", []choice{{Label: "–"}, {Value: "true", Label: "Yes"}, {Value: "false", Label: "No"}}
 	case desk.MultiselectAttribute:
-		f.Kind = "boxes"
-		for _, o := range a.Options {
-			f.Boxes = append(f.Boxes, choice{Value: o, Label: o})
+		if offers(a, room) {
+			f.Kind = "boxes"
+			for _, o := range a.Options {
+				f.Boxes = append(f.Boxes, choice{Value: o, Label: o})
+			}
+		} else {
+			f.Kind = "area"
+			f.Hint = strings.TrimSpace(f.Hint + " Type those of its options that fit, each on its own line.")
 		}
 		read = func(typed string) (desk.Value, error) {
 			return desk.Value{Kind: desk.ListValue, Text: strings.ReplaceAll(typed, "\n", desk.ListEnd) + desk.ListEnd}, nil

@@ -451,3 +451,25 @@ func TestContact_moved(t *testing.T) {
 		mei.post("/contacts/new", sent(t, form, "phone", "612 34 56 80", button, third.String()+":phone:34612345680")...).want(409, "Leave it out").lacks(`name="ask"`, `name="move"`)
 	}
 }
+
+// TestContactForm_long: options of attributes for which the form has no room are typed.
+func TestContactForm_long(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n, kind := range []desk.AttributeType{desk.SelectAttribute, desk.SelectAttribute, desk.MultiselectAttribute} {
+		var options []string
+		for i := range desk.MaxOptions {
+			options = append(options, fmt.Sprintf("%s%d", strings.Repeat("+", 250), i))
+		}
+		w.attribute(fmt.Sprint("long_", n), fmt.Sprint("Long ", n), kind, options...)
+	}
+	nora := w.as(w.nora)
+	page := nora.get("/contacts/new").want(200, `<select id="f-attributes-long_0"`, "Type one of its options.", "Type those of its options that fit, each on its own line.")
+	if n := len(page.body); n < maxPage || n > 4<<20 {
+		t.Errorf("%d bytes", n)
+	}
+	typed := strings.Repeat("+", 250)
+	at := nora.post("/contacts/new", "name", "Ada", "email", "ada@example.com", "attributes.long_1", typed+"7", "attributes.long_2", typed+"1\r\n"+typed+"12").header.Get("Location")
+	nora.post("/contacts/new", "name", "Bob", "attributes.long_1", "none of them").want(422, "none of them")
+	nora.get(strings.TrimSuffix(at, "?done=created")).want(200, strings.Repeat("&#43;", 250)+"12")
+}

@@ -292,7 +292,7 @@ type importColumn struct {
 
 const (
 	// mostColumns is how many columns a page offers to choose.
-	mostColumns = 200
+	mostColumns = transfer.MostPeeked
 
 	// mostSample is how many characters of a cell are shown beside its column.
 	mostSample = 40
@@ -625,7 +625,7 @@ func (c *call) anImport() (*desk.Upload, confirmation, error) {
 		v.Heading, v.Button, v.Text = "Stop the check?", "Stop the check", []string{"The file stays, and you can check it again."}
 	case desk.UploadImporting:
 		v.Heading, v.Button = "Stop the import?", "Stop the import"
-		v.Text = []string{"What was imported so far stays: " + several(int(u.Run.Rows), "row") + ". The file is deleted, so this import can't go on; if you upload the file again, the rows that are there already change nothing."}
+		v.Text = []string{"What was imported so far stays: " + several(int(u.Run.Rows-u.Run.Rejected), "row") + ". The file is deleted, so this import can't go on; if you upload the file again, the rows that are there already change nothing."}
 	case desk.UploadOpen:
 		v.Heading, v.Button, v.Text = "Discard the file?", "Discard the file", []string{importName(u) + " is deleted from the server. Nothing of it was imported."}
 	}

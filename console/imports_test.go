@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // imports sends the form of a page with a file to import. length is the size of the file.
@@ -159,6 +161,17 @@ func TestImports_stopLate(t *testing.T) {
 	nora.post(at, append(filled, "do", "import")...).sends(at)
 	nora.post(discard).want(409, ">Error: Stop the import?")
 	nora.get(at).want(200, "At work")
+	if err := w.store.InTx(t.Context(), w.ws, func(tx store.Tx) error {
+		id, _ := desk.ParseID(path.Base(at))
+		u, err := tx.Upload(id)
+		if err == nil {
+			err = tx.PutImport(desk.ImportRun{ID: u.RunID, ImportCounts: desk.ImportCounts{Rows: 10, Created: 1, Rejected: 9}})
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	nora.get(at+"stop").want(200, "What was imported so far stays: 1 row.")
 	nora.post(at+"stop").want(409, "Stop the import?")
 
 	stopImport := stop(at)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -18,9 +19,28 @@ import (
 	"parley/desk"
 )
 
-// maxPage is the memory that is reserved before a page is made. A larger page is rare. It
-// waits for more memory after it is made.
-const maxPage = 512 << 10
+// maxPage is the memory that is reserved before a page is made. A longer page is rare: it is dropped,
+// waits for longPage, and is made again. No page is longer than that.
+const (
+	maxPage  = 512 << 10
+	longPage = 8 << 20
+)
+
+// A pageBuffer has the beginning of a page.
+type pageBuffer struct {
+	bytes.Buffer
+	most int
+}
+
+var errLongPage = errors.New("the page is longer than its memory")
+
+// Write takes a part of the page.
+func (b *pageBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.most {
+		return 0, errLongPage
+	}
+	return b.Buffer.Write(p)
+}
 
 // show sends a page as the response.
 func (c *call) show(name string, v view) error {
@@ -88,7 +108,6 @@ func (c *call) render(status int, name string, v view) error {
 	if of, ok := desk.ParseID(c.query("of")); ok && (c.query("done") == statusWords[desk.StatusClosed].done || c.query("done") == "sent-and-closed") {
 		p.ToastLink = "/inbox/" + of.String()
 	}
-	var b bytes.Buffer
 	parts := strings.Fields(c.r.Header.Get("Parley-Part"))
 	if len(parts) == 0 || slices.Contains(parts, "title") || slices.Contains(parts, "waiting") {
 		p.Waiting = c.waiting(status)
@@ -97,18 +116,19 @@ func (c *call) render(status int, name string, v view) error {
 		if t.Lookup("part-"+part) == nil || len(parts) > maxParts || slices.Contains(parts[:i], part) {
 			return desk.NotFoundf("this page has no such part")
 		}
-		fmt.Fprintf(&b, "<div id=%q>", part)
-		if err := t.ExecuteTemplate(&b, "part-"+part, p); err != nil {
-			return fmt.Errorf("page %s: %w", name, err)
-		}
-		b.WriteString("</div>")
 	}
-	if len(parts) == 0 {
-		if err := t.ExecuteTemplate(&b, "base", p); err != nil {
-			return fmt.Errorf("page %s: %w", name, err)
+	b, err := write(t, p, parts, maxPage)
+	if errors.Is(err, errLongPage) {
+		if err := c.reserve(longPage); err != nil {
+			return err
 		}
-	} else if status == http.StatusOK {
-		sum := sha256.Sum256(b.Bytes())
+		b, err = write(t, p, parts, longPage)
+	}
+	if err != nil {
+		return fmt.Errorf("page %s: %w", name, err)
+	}
+	if len(parts) > 0 && status == http.StatusOK {
+		sum := sha256.Sum256(b)
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 		c.w.Header().Set("ETag", tag)
 		if c.r.Header.Get("If-None-Match") == tag {
@@ -116,7 +136,32 @@ func (c *call) render(status int, name string, v view) error {
 			return nil
 		}
 	}
-	return c.reply(status, b.Bytes())
+	return c.reply(status, b)
+}
+
+// write makes a page, or parts of it, of up to most bytes.
+func write(t *template.Template, p page, parts []string, most int) ([]byte, error) {
+	b := &pageBuffer{most: most}
+	if len(parts) == 0 {
+		err := t.ExecuteTemplate(b, "base", p)
+		return b.Bytes(), err
+	}
+	for _, part := range parts {
+		fmt.Fprintf(b, "<div id=%q>", part)
+		if err := t.ExecuteTemplate(b, "part-"+part, p); err != nil {
+			return nil, err
+		}
+		b.WriteString("</div>")
+	}
+	return b.Bytes(), nil
+}
+
+// reserve waits for memory for an answer.
+func (c *call) reserve(n int) error {
+	if c.p.Settings == nil {
+		return c.w.ReserveUnchecked(n)
+	}
+	return c.w.Reserve(n, c.p.Workspace())
 }
 
 // waiting returns a number for every page: in how many of the member's own conversations
@@ -159,13 +204,15 @@ func (c *call) partsAt() string {
 	return at.RequestURI()
 }
 
+// reply sends an answer that is made. After a form it is sent even if there is no memory for it: it
+// may tell what was done.
 func (c *call) reply(status int, body []byte) error {
-	if !c.w.Fit(len(body)) {
-		reserve := func() error { return c.w.ReserveUnchecked(len(body)) }
-		if c.p.Settings != nil {
-			reserve = func() error { return c.w.Reserve(len(body), c.p.Workspace()) }
-		}
-		if err := reserve(); err != nil {
+	switch {
+	case c.w.Fit(len(body)):
+	case c.p.Settings != nil && c.r.Method == http.MethodPost:
+		c.w.Room(len(body), c.p.Workspace())
+	default:
+		if err := c.reserve(len(body)); err != nil {
 			return err
 		}
 	}

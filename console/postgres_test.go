@@ -18,7 +18,7 @@ func TestPostgres(t *testing.T) {
 		TestBroadcasts, TestBroadcast_acts, TestBroadcast_release, TestBroadcast_make, TestBroadcast_audience, TestBroadcast_elsewhere, TestBroadcast_others, TestBroadcast_check, TestBroadcast_file,
 		TestChannels, TestChannels_sandbox,
 		TestReply, TestReply_closing, TestReply_closing_meanwhile, TestReply_closing_taken, TestReply_closing_fails, TestReply_window, TestReply_file, TestReply_quote, TestComposer_snippets, TestMarkRead, TestWriteAsCustomer, TestReply_outcomes,
-		TestContacts, TestContact, TestContact_both, TestContact_races, TestContact_holders, TestContact_moved, TestContact_timeline, TestContact_talks, TestContact_zone,
+		TestContacts, TestContact, TestContactForm_long, TestContact_both, TestContact_races, TestContact_holders, TestContact_moved, TestContact_timeline, TestContact_talks, TestContact_zone,
 		TestEvents, TestEvents_broadcasts, TestExport, TestExport_signedOut, TestPeopleFile,
 		TestImports, TestImports_stopLate, TestImports_people,
 		TestInbox, TestInbox_laterPage, TestInbox_refuses,

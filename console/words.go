@@ -159,6 +159,7 @@ var toasts = map[string]string{
 
 	"paused":      "Paused. Nothing more is begun; what is on its way goes on.",
 	"started":     "Started.",
+	"scheduled":   "Scheduled. It begins at its time.",
 	"resumed":     "It goes on.",
 	"unscheduled": "It is a draft again.",
 	"ended":       "Cancelled. Nothing more is sent.",

@@ -296,12 +296,13 @@ func alike(open func() (io.ReadCloser, error), encoding string, delimiter rune) 
 		return 0, err
 	}
 	defer file.Close()
-	text, named, err := textOf(file, encoding)
+	read := &counted{Reader: file}
+	text, named, err := textOf(read, encoding)
 	if err != nil {
 		return 0, err
 	}
 	c, first := newCSV(text, named, delimiter), 0
-	for records := 0; records < sampled; {
+	for records := 0; records < sampled && read.n <= peekBytes; {
 		rec, err := c.read()
 		if err != nil { // the end; or what is wrong is said when the file is read through
 			break

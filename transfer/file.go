@@ -116,31 +116,47 @@ func Read(open Source, o Options) (f *File, err error) {
 // errEnough ends the reading of a file.
 var errEnough = errors.New("enough was read")
 
-// mostShown is how many characters of a cell, or of a line, Peek returns.
-const mostShown = 200
+const (
+	// MostPeeked is how many columns Peek returns.
+	MostPeeked = 200
 
-// Peek reads only the first rows of a file, up to most, and returns their cells, or one cell
+	// mostShown is how many characters of a cell, or of a line, Peek returns.
+	mostShown = 200
+
+	// peekBytes is how much of a file Peek reads, and the choice of the delimiter each time; they read
+	// the row to its end that is there.
+	peekBytes = 1 << 20
+)
+
+// Peek reads only the first rows of a file, up to most, and returns their first cells, or one cell
 // with the line. f has the headers and the delimiter also if it returns a *FileError.
 func Peek(open Source, o Options, most int) (f *File, rows [][]string, err error) {
 	f = &File{Options: o, open: open}
+	if !o.JSONL {
+		if f.Delimiter, err = f.delimiter(); err != nil {
+			return f, nil, err
+		}
+	}
 	file, err := f.open()
 	if err != nil {
 		return f, nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	read := &counted{Reader: file}
 	take := func(cells ...string) error {
+		cells = cells[:min(len(cells), MostPeeked)]
 		for i, cell := range cells {
 			cells[i] = strings.Clone(shortened(unguard(cell)))
 		}
-		if rows = append(rows, cells); len(rows) == most {
+		if rows = append(rows, slices.Clone(cells)); len(rows) == most || read.n > peekBytes {
 			return errEnough
 		}
 		return nil
 	}
 	if o.JSONL {
-		err = f.lines(file, func(_ int, text []byte) error { return take(string(text)) })
-	} else if f.Delimiter, err = f.delimiter(); err == nil {
-		err = f.records(file, func(rec record) error { return take(rec.cells...) })
+		err = f.lines(read, func(_ int, text []byte) error { return take(string(text)) })
+	} else {
+		err = f.records(read, func(rec record) error { return take(rec.cells...) })
 		if err == nil && f.Headers == nil {
 			err = errNoRow
 		}
@@ -149,6 +165,19 @@ func Peek(open Source, o Options, most int) (f *File, rows [][]string, err error
 		err = nil
 	}
 	return f, rows, err
+}
+
+// A counted reader counts what was read.
+type counted struct {
+	io.Reader
+	n int
+}
+
+// Read reads a part.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
 }
 
 // shortened cuts a text that is long to read.
@@ -213,22 +242,9 @@ func (f *File) checkNameless() error {
 
 // delimiter returns the delimiter that the file says, that is given, or that fits best.
 func (f *File) delimiter() (rune, error) {
-	file, err := f.open()
+	head, err := f.beginning(6)
 	if err != nil {
 		return 0, err
-	}
-	defer file.Close()
-	text, _, err := textOf(file, f.Options.Encoding)
-	if err != nil {
-		return 0, err
-	}
-	var head []rune
-	for range 6 {
-		r, err := text.next()
-		if err != nil {
-			break
-		}
-		head = append(head, r)
 	}
 	if s := string(head); len(head) >= 5 && strings.EqualFold(s[:4], "sep=") {
 		if end := head[5:]; separates(head[4]) && (len(end) == 0 || end[0] == '\r' || end[0] == '\n') {
@@ -243,6 +259,27 @@ func (f *File) delimiter() (rune, error) {
 		return 0, desk.InvalidAt("/delimiter", "give one character, or TAB")
 	}
 	return delimiterOf(f.open, f.Options.Encoding)
+}
+
+// beginning returns the first characters of the file, up to n.
+func (f *File) beginning(n int) (head []rune, err error) {
+	file, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	text, _, err := textOf(file, f.Options.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	for len(head) < n {
+		r, err := text.next()
+		if err != nil {
+			break
+		}
+		head = append(head, r)
+	}
+	return head, nil
 }
 
 // separates tells whether a character can be a delimiter.

@@ -502,6 +502,42 @@ func TestPeek(t *testing.T) {
 	}
 }
 
+// TestPeek_bounded: of a file with long or with very many cells, only the beginning is read and
+// returned, and one file is open at a time.
+func TestPeek_bounded(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]string{
+		"cells": strings.Repeat(strings.Repeat("+", 200)+",", 900),
+		"bytes": strings.Repeat("x", 300<<10),
+	} {
+		text := "name,phone\n" + strings.Repeat(row+"\n", 20)
+		opened, most := 0, 0
+		open := func() (io.ReadCloser, error) {
+			opened++
+			most = max(most, opened)
+			return closing{strings.NewReader(text), func() { opened-- }}, nil
+		}
+		_, rows, err := Peek(open, Options{Kind: desk.ImportContacts}, 20)
+		size := 0
+		for _, r := range rows {
+			for _, cell := range r {
+				size += len(cell)
+			}
+		}
+		if err != nil || len(rows) == 0 || len(rows) == 20 || size > 1<<20 || most != 1 {
+			t.Errorf("%s: %d rows of %d bytes, %d files open at once, %v", name, len(rows), size, most, err)
+		}
+	}
+}
+
+// A closing file calls closed at its end.
+type closing struct {
+	io.Reader
+	closed func()
+}
+
+func (c closing) Close() error { c.closed(); return nil }
+
 // TestFirstRejected reads what an ErrorsFile has written.
 func TestFirstRejected(t *testing.T) {
 	t.Parallel()
