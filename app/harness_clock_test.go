@@ -19,11 +19,13 @@ func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Lo
 // atServer returns the time of the servers' clock. It may differ from the database's clock.
 func (c *clock) atServer() time.Time { return c.now().Add(time.Duration(c.server.Load())) }
 
+// advance sets the clock ahead. The database's clock comes first: what a process notes once its own
+// clock has leapt must not have the time from before.
 func (c *clock) advance(d time.Duration) {
-	ahead := c.ahead.Add(int64(d))
 	if c.database != nil {
-		c.database(time.Duration(ahead))
+		c.database(time.Duration(c.ahead.Load()) + d)
 	}
+	c.ahead.Add(int64(d))
 }
 
 // uptime returns the time of the monotonic clock.
