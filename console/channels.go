@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -332,7 +333,8 @@ func (s *Server) addChannel(c *call) error {
 		d.Verify = at.Secrets.VerifyToken.Reveal()
 	}
 	d.Reporting = sentence(s.app.Reporting(at.Channel))
-	return c.show("channel-made", view{Title: d.Name, Data: d})
+	// It needs no turn: it is short, and has what is shown only once.
+	return c.render(http.StatusOK, "channel-made", view{Title: d.Name, Data: d})
 }
 
 func (c *call) newSandboxView() view {

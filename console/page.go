@@ -57,8 +57,8 @@ func (c *call) again(name string, v view, err error) error {
 	if e.Type == desk.Unauthorized {
 		return err
 	}
-	if err := c.takeTurn(); err != nil {
-		return err
+	if turn := c.takeTurn(); turn != nil {
+		return cmp.Or(doubtOf(err), turn)
 	}
 	c.w.Explain(e)
 	errorHeaders(c.w.Header(), e)
@@ -68,6 +68,15 @@ func (c *call) again(name string, v view, err error) error {
 	v.Form.refuse(e)
 	v.Title, v.Refresh = "Error: "+v.Title, false // loading it again would take the reason away
 	return c.render(statusOf(e), name, v)
+}
+
+// doubtOf returns the error of a send that may have gone out; nil for another error. If there is no
+// room for the page of the form, the error is shown without it: to try again later is the wrong advice.
+func doubtOf(err error) error {
+	if desk.IsType(err, desk.SendOutcomeUnknown) || desk.IsType(err, desk.SendInProgress) {
+		return err
+	}
+	return nil
 }
 
 // alone tells whether an error has a page of its own: what the form was for is not there, or not

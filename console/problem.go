@@ -47,6 +47,10 @@ func problemOf(w *web.Response, e *desk.Error) problem {
 	if e.Type == desk.UndoBlocked || e.Type == desk.UndoExpired {
 		v.Heading = "Not undone"
 	}
+	if doubtOf(e) != nil {
+		v.Heading, v.Message, v.Advice = "It may have been sent", sentence(answerLost), "Do not send it again."
+		v.Link, v.Action = "/sends?doubt=yes", "See how it ends"
+	}
 	switch details := e.Details.(type) {
 	case desk.Merged:
 		v.Heading, v.Message = "Merged", "This contact was merged into another one."

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"net/url"
@@ -106,8 +107,8 @@ func (c *call) notReplied(err error) error {
 // refusedReply shows the conversation with the reason why a reply was not sent, and with
 // the typed text.
 func (c *call) refusedReply(err error) error {
-	if err := c.takeTurn(); err != nil { // before the thread is read
-		return err
+	if turn := c.takeTurn(); turn != nil { // before the thread is read
+		return cmp.Or(doubtOf(err), turn)
 	}
 	e := *desk.AsError(err)
 	id := c.id("id")
@@ -139,7 +140,7 @@ func (c *call) refusedReply(err error) error {
 	if f, ok := e.Details.(desk.Failure); ok {
 		e.Message = sentence(f.Title) + " " + sentence(f.Fix)
 	}
-	doubt := e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress
+	doubt := doubtOf(&e) != nil
 	if !doubt {
 		e.Message = "Nothing was sent. " + sentence(e.Message)
 	}

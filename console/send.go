@@ -550,7 +550,7 @@ func (c *call) notSent(err error) error {
 	if readErr != nil {
 		return err
 	}
-	if d.Doubt = e.Type == desk.SendOutcomeUnknown || e.Type == desk.SendInProgress; d.Doubt {
+	if d.Doubt = doubtOf(&e) != nil; d.Doubt {
 		d.Problem = ""
 	}
 	e.At = ""

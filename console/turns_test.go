@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"parley/app"
 	"parley/desk"
 	"parley/web"
 )
@@ -17,8 +18,10 @@ import (
 // turns.
 func TestPageTurns(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	conversation := w.writes("34600000001", "Ana", "hello")
+	w := newWorldWith(t, func(d *app.Deps) { d.PlainHTTP = true }) // the simulator is on this machine
+	_, graph := meta(t)
+	b := w.as(w.nora)
+	conversation, lost := w.writes("34600000001", "Ana", "hello"), b.looks(w.writes("+34612340003", "Lucía", "hello"), "")
 	const turns = 64
 	held, free := make(chan error), make(chan struct{})
 	w.server.web.Handle("GET /hog", func(r *web.Response, _ *http.Request) error {
@@ -33,10 +36,12 @@ func TestPageTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b := w.as(w.nora)
 	b.get("/inbox").want(503)
 	b.post("/settings/members/new", "name", "", "email", "nobody").want(503)
 	b.post("/inbox/"+conversation.ID.String()+"/reply", "reply", "").want(503) // refused, so it would show the thread
+	// What was done, or may have been, is told.
+	b.post(lost.path+"/reply", lost.fields(t, "reply", "Hi")...).want(409, "It may have been sent", "Do not send it again.", "/sends?doubt=yes").lacks("Not saved", "send this one again")
+	b.post("/settings/channels/new", "phone_number_id", "200300400500600", "waba_id", "100200300400500", "token", "EAATESTTOKEN", "app_secret", "app-secret-for-tests", "graph_url", graph).want(200, "is connected", "Copy it now")
 	close(free)
 	hogs.Wait()
 	b.get("/inbox").want(200)
