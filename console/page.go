@@ -28,7 +28,7 @@ const (
 
 // A pageBuffer has the beginning of a page.
 type pageBuffer struct {
-	bytes.Buffer
+	made bytes.Buffer
 	most int
 }
 
@@ -36,10 +36,10 @@ var errLongPage = errors.New("the page is longer than its memory")
 
 // Write takes a part of the page.
 func (b *pageBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.most {
+	if b.made.Len()+len(p) > b.most {
 		return 0, errLongPage
 	}
-	return b.Buffer.Write(p)
+	return b.made.Write(p)
 }
 
 // show sends a page as the response.
@@ -153,16 +153,20 @@ func write(t *template.Template, p page, parts []string, most int) ([]byte, erro
 	b := &pageBuffer{most: most}
 	if len(parts) == 0 {
 		err := t.ExecuteTemplate(b, "base", p)
-		return b.Bytes(), err
+		return b.made.Bytes(), err
 	}
 	for _, part := range parts {
-		fmt.Fprintf(b, "<div id=%q>", part)
+		if _, err := fmt.Fprintf(b, "<div id=%q>", part); err != nil {
+			return nil, err
+		}
 		if err := t.ExecuteTemplate(b, "part-"+part, p); err != nil {
 			return nil, err
 		}
-		b.WriteString("</div>")
+		if _, err := b.Write([]byte("</div>")); err != nil {
+			return nil, err
+		}
 	}
-	return b.Bytes(), nil
+	return b.made.Bytes(), nil
 }
 
 // reserve waits for memory for an answer.

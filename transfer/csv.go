@@ -21,6 +21,10 @@ const (
 
 	// sampled is how many records tell the delimiter.
 	sampled = 20
+
+	// peekBytes is how much of a file tells the delimiter, and how much Peek reads. The row that is
+	// there is read to its end.
+	peekBytes = 1 << 20
 )
 
 // delimiters are those that a file may have without saying so, the likeliest first.
@@ -287,6 +291,19 @@ func delimiterOf(open func() (io.ReadCloser, error), encoding string) (rune, err
 		}
 	}
 	return best, nil
+}
+
+// A counted reader counts what was read.
+type counted struct {
+	io.Reader
+	n int
+}
+
+// Read reads a part.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
 }
 
 // alike counts the first records that have as many cells as the first one.

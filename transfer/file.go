@@ -122,10 +122,6 @@ const (
 
 	// mostShown is how many characters of a cell, or of a line, Peek returns.
 	mostShown = 200
-
-	// peekBytes is how much of a file Peek reads, and the choice of the delimiter each time; they read
-	// the row to its end that is there.
-	peekBytes = 1 << 20
 )
 
 // Peek reads only the first rows of a file, up to most, and returns their first cells, or one cell
@@ -165,19 +161,6 @@ func Peek(open Source, o Options, most int) (f *File, rows [][]string, err error
 		err = nil
 	}
 	return f, rows, err
-}
-
-// A counted reader counts what was read.
-type counted struct {
-	io.Reader
-	n int
-}
-
-// Read reads a part.
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n += n
-	return n, err
 }
 
 // shortened cuts a text that is long to read.

@@ -27,11 +27,9 @@ const (
 	termsQuery = `SELECT contact_id, term` + ofEach2 + `(SELECT * FROM search_terms WHERE workspace_id = $1 AND contact_id = u.i OFFSET 0) t ORDER BY contact_id, term`
 	putTerms   = `INSERT INTO search_terms (workspace_id, contact_id, term)
 		SELECT w.id, u.contact_id, u.term FROM unnest($2::uuid[], $3::text[]) u (contact_id, term)` + inWorkspace
-	// The ids of deleted contacts whose erasure nobody has noted. One that is part of another is not
-	// deleted, nor is one that is back, because a merge was undone since it was missing.
+	// The ids of deleted contacts whose erasure nobody has noted: not of those that are part of another, or back by an undo.
 	noteErasuresQuery = `INSERT INTO erasures (workspace_id, id, at) SELECT w.id, u.id, $3::bigint FROM unnest($2::uuid[]) u (id)` + inWorkspace + `
-		AND NOT EXISTS (SELECT 1 FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL)
-		AND NOT EXISTS (SELECT 1 FROM contacts WHERE workspace_id = $1 AND id = u.id) ON CONFLICT DO NOTHING RETURNING id`
+		AND NOT EXISTS (SELECT 1 FROM merges WHERE workspace_id = $1 AND from_id = u.id AND survivor_id IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM contacts WHERE workspace_id = $1 AND id = u.id) ON CONFLICT DO NOTHING RETURNING id`
 
 	dropUnnamed = `DELETE FROM search_terms WHERE workspace_id = $1 AND contact_id > $2 AND contact_id <= $3 AND contact_id <> ALL ($4::uuid[])`
 
