@@ -172,6 +172,13 @@ func (a *App) Repeat(ctx context.Context, p desk.Principal, key string, hash [32
 	return answer, true, err
 }
 
+// Tried tells whether a call with the key was sent, or may have been. It is for bodies that can't be
+// read this time.
+func (a *App) Tried(ctx context.Context, p desk.Principal, key string) (bool, error) {
+	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
+	return held != nil && !held.Expired() && held.Phase != desk.Refused, err
+}
+
 // fly stores that an attempt holds its key, sends the message, and returns the answer. It
 // calls leave once the hold is stored, or with the error if it is not.
 func (a *App) fly(ctx context.Context, p desk.Principal, at *desk.Attempt, d *outgoing, leave func(error)) (SendAnswer, error) {

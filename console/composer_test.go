@@ -313,7 +313,10 @@ func TestReply_file(t *testing.T) {
 	// A file whose name promises another type can still be sent. Both the refusal and the
 	// thread mention the real type.
 	mei.sendFile(m.path+"/reply", "holiday.JPG", "image/jpeg", []byte("MZ\x90\x00\x03\x00"), m.fields(t, "reply", "Look")...).want(422, "Nothing was sent. The file is not a photo as its name says: it may be a program. The provider does not take")
-	mei.sendFile(m.path+"/reply", "photo.jpg", "image/jpeg", []byte("%PDF-1.7\n"), m.fields(t, "reply", "Our prices")...).sends(m.path + "?done=sent")
+	sent := m.fields(t, "reply", "Our prices")
+	mei.sendFile(m.path+"/reply", "photo.jpg", "image/jpeg", []byte("%PDF-1.7\n"), sent...).sends(m.path + "?done=sent")
+	// Its answer may have been lost, and at the second try its file is not stored.
+	mei.sendFile(m.path+"/reply", "huge.png", "image/png", append(png, make([]byte, 6e6)...), sent...).want(409, "It is not known whether this was sent", ">\nOur prices</textarea>").lacks("Nothing was sent", ">Send</button>")
 	m = mei.looks(c, "")
 	m.page.want(200, "photo.jpg</bdi>", "<b>not a photo, but a PDF</b>")
 	mei.sendFile(m.path+"/reply", "big.png", "image/png", append(png, make([]byte, 5e6)...), m.fields(t, "reply", "Look")...).want(422, "The file has 5 MB, and the provider takes up to 5 MB", ">\nLook</textarea>")

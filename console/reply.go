@@ -32,7 +32,7 @@ func (s *Server) reply(c *call) error {
 // replyRequest reads the form, and stores its file.
 func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
 	r := &desk.ReplyRequest{Key: c.form.text("key"), Conversation: id, Text: c.form.raw("reply")}
-	file, err := c.formFile()
+	file, err := c.sentFileOf()
 	if err != nil {
 		return nil, err
 	}

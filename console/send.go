@@ -396,7 +396,7 @@ func (c *call) storedFile(media string) (*keptFile, *shownFile, error) {
 // send sends the form. If it is refused and the page does not keep its file, the file is
 // deleted.
 func (s *Server) send(c *call) error {
-	file, err := c.formFile()
+	file, err := c.sentFileOf()
 	media, there := desk.ParseID(c.form.text("media"))
 	switch {
 	case desk.IsType(err, desk.InvalidRequest):

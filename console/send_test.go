@@ -231,7 +231,10 @@ func TestSend_file(t *testing.T) {
 		t.Errorf("again: %q, want %q", again, at)
 	}
 	mei.sendFile("/send", "a.png", "image/png", append(png, 1), values("A-17", "opt_in", "yes")...).want(409)
-	mei.post("/send", values("A-17", "opt_in", "yes", "media", desk.ID{9}.String())...).want(422, "choose it again")
+	mei.post("/send", values("A-17", "opt_in", "yes", "media", desk.ID{9}.String())...).want(409, "It is not known whether this was sent").lacks("Nothing was sent", ">Send</button>")
+	another := values("A-17", "opt_in", "yes", "media", desk.ID{9}.String())
+	another[7] = value(t, mei.get(path+"&template=poster/en").body, "key")
+	mei.post("/send", another...).want(422, "choose it again")
 	if attempts, _, err := w.app.Attempts(t.Context(), w.operator(), app.AttemptFilter{}, "", 10); err != nil || len(attempts) != 1 {
 		t.Errorf("attempts: %v, %v", attempts, err)
 	}
