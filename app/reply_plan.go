@@ -279,8 +279,7 @@ func replied(s *desk.Settings, at *desk.Attempt, c *desk.Conversation, externalI
 	return m
 }
 
-// attach hands the file of a message to the provider. handed tells that the provider did not have it
-// before.
+// attach hands the file of a message to the provider; handed tells that it did not have it before.
 func (a *App) attach(ctx context.Context, d *outgoing, file *desk.Media) (handed bool, err error) {
 	talker, ok := a.providers[d.Channel.Kind].(provider.Talker)
 	if !ok {

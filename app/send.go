@@ -172,8 +172,7 @@ func (a *App) Repeat(ctx context.Context, p desk.Principal, key string, hash [32
 	return answer, true, err
 }
 
-// Tried tells whether a call with the key was sent, or may have been. It is for bodies that can't be
-// read this time.
+// Tried tells whether a call with the key was sent, or may have been, whatever its body.
 func (a *App) Tried(ctx context.Context, p desk.Principal, key string) (bool, error) {
 	held, err := a.store.AttemptOfKey(ctx, p.Workspace(), key)
 	return held != nil && !held.Expired() && held.Phase != desk.Refused, err

@@ -71,6 +71,18 @@ func (c *call) replyRequest(id desk.ID) (*desk.ReplyRequest, error) {
 	return r, err
 }
 
+// sentFileOf is formFile for a form that sends something. If the file is not stored, but the form was
+// sent before, the error is that its outcome is not known.
+func (c *call) sentFileOf() (*desk.Media, error) {
+	m, err := c.formFile()
+	if key := c.form.text("key"); err != nil && c.ownKey(key) {
+		if tried, lookErr := c.s.app.Tried(c.r.Context(), c.p, key); tried && lookErr == nil {
+			return nil, desk.Errorf(desk.SendOutcomeUnknown, "%s", answerLost)
+		}
+	}
+	return m, err
+}
+
 // unfilled returns a placeholder of saved replies that a text still has, or "".
 func unfilled(text string) string {
 	for _, b := range desk.Bindings {

@@ -130,18 +130,6 @@ func (c *call) uploaded(err error) error {
 	return err
 }
 
-// sentFileOf is formFile for a form that sends something. If the file is not stored, but the form was
-// sent before, the error is that its outcome is not known.
-func (c *call) sentFileOf() (*desk.Media, error) {
-	m, err := c.formFile()
-	if key := c.form.text("key"); err != nil && c.ownKey(key) {
-		if tried, lookErr := c.s.app.Tried(c.r.Context(), c.p, key); tried && lookErr == nil {
-			return nil, desk.Errorf(desk.SendOutcomeUnknown, "%s", answerLost)
-		}
-	}
-	return m, err
-}
-
 // formFile stores the form's file, or finds the file that a refused form has kept. It
 // returns nil if there is none.
 func (c *call) formFile() (m *desk.Media, err error) {
