@@ -39,10 +39,10 @@ func (e *ErrorsFile) Reject(row Row, kind desk.ErrorType, reason string, object 
 		b.Write(rejectedLine(row, object))
 		return e.write([]byte(b.String()))
 	}
-	if e.n == 0 && e.of.named {
-		b.WriteString("sep=" + string(e.of.Delimiter) + "\r\n")
-	}
 	if e.n == 0 {
+		if e.of.named {
+			b.WriteString("sep=" + string(e.of.Delimiter) + "\r\n")
+		}
 		appendRecord(&b, append(e.of.kept(e.of.Headers), reasonColumns...), e.of.Delimiter)
 	}
 	cells := append([]string{}, row.Cells...)

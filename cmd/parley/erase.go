@@ -91,8 +91,9 @@ func (c *eraseCmd) Run(ctx context.Context, s *session) (err error) {
 		if err != nil {
 			return err
 		}
-		var why []string            // of each that is kept
-		for n, id := range merged { // now that the contacts are deleted of which they may be part
+		// Now the contacts are deleted of which these may be part. why has a line for each that is kept.
+		var why []string
+		for n, id := range merged {
 			if err := interrupted(); err != nil {
 				return err
 			}
