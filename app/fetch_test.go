@@ -582,28 +582,20 @@ func TestForget_clocks(t *testing.T) {
 	upload, err := w.Media.Upload(t.Context(), w.caller(), desk.FileHead{Name: "a.jpg"}, strings.NewReader("\xff\xd8\xff\xe0 an upload"))
 	must(t, err)
 	must(t, w.Daily.Count(t.Context()))
-	for _, when := range []struct {
-		name             string
-		server, database time.Duration
-		stays            bool
-	}{
-		{"the server's clock", days, 0, true}, {"the database's clock", 0, days, true}, {"both clocks", days, days, false},
-	} {
-		w.clock.server.Store(int64(when.server))
-		w.store.ahead.Store(when.database.Milliseconds())
+	w.leapt(days, func(whose string, old bool) {
 		must(t, w.Forget(t.Context()))
 		must(t, w.Media.ForgetOld(t.Context(), days/2))
-		if _, err := w.Media.Record(t.Context(), w.caller(), upload.ID); (err == nil) != when.stays {
-			t.Errorf("%s is ahead: the upload: %v", when.name, err)
+		if _, err := w.Media.Record(t.Context(), w.caller(), upload.ID); (err != nil) != old {
+			t.Errorf("%s is ahead: the upload: %v", whose, err)
 		}
-		if m := w.fileOf(conversation.ID, "in-1"); (m.Status == desk.MediaReady) != when.stays {
-			t.Errorf("%s is ahead: the file is %+v", when.name, m)
+		if m := w.fileOf(conversation.ID, "in-1"); (m.Status != desk.MediaReady) != old {
+			t.Errorf("%s is ahead: the file is %+v", whose, m)
 		}
-		if counts, err := w.file.Daily(t.Context(), w.ws, 0); err != nil || len(counts) > 0 != when.stays {
-			t.Errorf("%s is ahead: the counts are %v, %v", when.name, counts, err)
+		if counts, err := w.file.Daily(t.Context(), w.ws, 0); err != nil || len(counts) == 0 != old {
+			t.Errorf("%s is ahead: the counts are %v, %v", whose, counts, err)
 		}
 		w.clock.advance(time.Hour) // files are forgotten once an hour
-	}
+	})
 }
 
 // A file is given to the provider of a channel once, and again when its id may have
