@@ -371,7 +371,7 @@ func TestBroadcast_file(t *testing.T) {
 	b, other := draft(sent), draft(dropped)
 	forget := func() {
 		t.Helper()
-		w.clock.advance(time.Duration(desk.UploadLife)*time.Millisecond + time.Hour)
+		w.clock.advance(desk.UploadLife + time.Hour)
 		must(t, w.Media.Forget(t.Context(), w.ws))
 	}
 	forget()

@@ -24,8 +24,7 @@ func (a *App) ForgetMessages(ctx context.Context, age time.Duration) error {
 	if err != nil {
 		return err
 	}
-	// The earlier clock counts: a clock that is far ahead must not delete new messages.
-	before := min(database, a.now()) - desk.Time(age.Milliseconds())
+	before := desk.Ago(age, database, a.now())
 	return steps.Abreast(ctx, workspaces, func(w desk.Workspace) error {
 		err := a.forgetOld(ctx, w.ID, before)
 		if desk.IsType(err, desk.NotFound) { // the workspace was deleted meanwhile

@@ -77,8 +77,7 @@ func (a *App) forget(ctx context.Context, ws desk.ID) error {
 		if err := tx.DropStatuses(desk.StatusLife); err != nil {
 			return err
 		}
-		// The earlier clock counts: a clock that is far ahead must not drop all counts.
-		return tx.DropDays(desk.DayOf(min(tx.Now(), a.now())) - desk.KeepDays)
+		return tx.DropDays(desk.DayOf(desk.Ago(0, tx.Now(), a.now())) - desk.KeepDays)
 	}); err != nil {
 		return err
 	}

@@ -63,9 +63,8 @@ type FileHead struct {
 // FetchLife is how long parley tries to fetch a file, from the time of the file's message.
 const FetchLife = 7 * 24 * time.Hour
 
-// UploadLife is how long an upload is kept if no message and no broadcast uses it, in
-// milliseconds.
-const UploadLife = Time(24 * 60 * 60 * 1000)
+// UploadLife is how long an upload is kept if no message and no broadcast uses it.
+const UploadLife = 24 * time.Hour
 
 // InUse returns the refusal to delete a file: a message has the file, or one whose outcome is
 // not known yet, or a broadcast that has not ended.

@@ -35,6 +35,12 @@ func appendDigits(b []byte, n, unit int) []byte {
 	return b
 }
 
+// Ago is the time that is at least age in the past by the database's clock and by the server's. Whatever is
+// deleted by its age asks it: one clock that is far ahead must delete nothing new.
+func Ago(age time.Duration, database, server Time) Time {
+	return min(database, server) - Time(age.Milliseconds())
+}
+
 func (t Time) String() string { return string(t.Append(nil)) }
 
 // Second returns the start of the second that contains t, and the start of the next one.

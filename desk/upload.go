@@ -66,7 +66,7 @@ func (u *Upload) Checked() bool { return u.State == UploadOpen && u.Run.EndedAt 
 
 // Expired tells whether the upload's file has been there for too long.
 func (u *Upload) Expired(now Time) bool {
-	return u.EndedAt == 0 && u.CreatedAt+UploadLife <= now
+	return u.EndedAt == 0 && u.CreatedAt <= Ago(UploadLife, now, now)
 }
 
 // TooManyRejected tells whether so many rows were rejected that an upload stops.

@@ -125,8 +125,7 @@ func (a *Service) ForgetRows(ctx context.Context, keep time.Duration) error {
 	if err != nil {
 		return err
 	}
-	// The earlier clock counts: a clock that is far ahead must not delete new rows.
-	before := min(now, a.Now()) - desk.Time(keep.Milliseconds())
+	before := desk.Ago(keep, now, a.Now())
 	return steps.Abreast(ctx, workspaces, func(w desk.Workspace) error {
 		ids, err := a.Store.EndedBroadcasts(ctx, w.ID, before, lookStep)
 		if err != nil {

@@ -140,7 +140,7 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID, limit int) (int, error
 	if err != nil {
 		return 0, err
 	}
-	return a.Store.ForgetConflicts(ctx, ws, min(now, a.Now())-desk.Time(desk.KeepConflict.Milliseconds()), limit)
+	return a.Store.ForgetConflicts(ctx, ws, desk.Ago(desk.KeepConflict, now, a.Now()), limit)
 }
 
 // A waiting has the refusals of a workspace that are not stored yet, by set of contacts.

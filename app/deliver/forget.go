@@ -38,11 +38,10 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 	return nil
 }
 
-// oldBefore is the time before which a settled delivery is old. The earlier clock counts: a clock that
-// is far ahead must not delete new deliveries.
+// oldBefore is the time before which a settled delivery is old.
 func (a *Service) oldBefore(ctx context.Context) (desk.Time, error) {
 	now, _, err := a.Store.Clock(ctx)
-	return min(now, a.now()) - desk.Time(desk.KeepDelivery.Milliseconds()), err
+	return desk.Ago(desk.KeepDelivery, now, a.now()), err
 }
 
 // forgetRemoved is a step that deletes deliveries of a webhook that was removed.

@@ -113,9 +113,7 @@ func (a *Service) lookAtFollowed(ctx context.Context) error {
 	return err
 }
 
-// Forget drops events older than age from the feeds of all workspaces. It uses the earlier
-// of this server's clock and the database's: a server whose clock is far ahead must not
-// drop all events.
+// Forget drops events older than age from the feeds of all workspaces.
 func (a *Service) Forget(ctx context.Context, age time.Duration) error {
 	workspaces, err := a.Store.Workspaces(ctx)
 	if err != nil {
@@ -125,8 +123,7 @@ func (a *Service) Forget(ctx context.Context, age time.Duration) error {
 	if err != nil {
 		return err
 	}
-	now = min(now, a.Now())
-	expired := desk.Expired{Before: now - desk.Time(age.Milliseconds()), Now: now}
+	expired := desk.Expired{Before: desk.Ago(age, now, a.Now()), Now: desk.Ago(0, now, a.Now())}
 	return steps.Abreast(ctx, workspaces, func(w desk.Workspace) error {
 		return steps.InGroups(ctx, steps.Group, func(limit int) (int, error) { return a.Store.DropEvents(ctx, w.ID, expired, limit) })
 	})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"parley/app/broadcast"
 	"parley/app/steps"
@@ -299,9 +300,8 @@ func (a *Service) FirstRejected(ctx context.Context, p desk.Principal, u *desk.U
 func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 	return steps.InGroups(ctx, group, func(limit int) (n int, err error) {
 		err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
-			// The earlier clock counts: a clock that is far ahead must not delete new uploads.
-			now := min(tx.Now(), a.Now())
-			old, err := tx.OldUploads(now-desk.UploadLife, now-desk.Time(desk.KeepUpload.Milliseconds()), limit)
+			ago := func(age time.Duration) desk.Time { return desk.Ago(age, tx.Now(), a.Now()) }
+			old, err := tx.OldUploads(ago(desk.UploadLife), ago(desk.KeepUpload), limit)
 			n = len(old)
 			for _, u := range old {
 				if err != nil {

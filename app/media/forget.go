@@ -62,8 +62,7 @@ func (a *Service) DropDrafts(ctx context.Context) error { return a.Store.DropDra
 func (a *Service) Forget(ctx context.Context, ws desk.ID) error {
 	err := steps.InGroups(ctx, group, func(limit int) (n int, err error) {
 		err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
-			// The earlier clock counts: a clock that is far ahead must not delete new uploads.
-			n, err = tx.DropUploads(min(tx.Now(), a.Now())-desk.UploadLife, limit)
+			n, err = tx.DropUploads(desk.Ago(desk.UploadLife, tx.Now(), a.Now()), limit)
 			return err
 		})
 		return n, err
@@ -98,7 +97,7 @@ const mostMessages = 1000
 func (a *Service) forgetOld(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
 	err = a.Store.InTx(ctx, ws, func(tx store.Tx) error {
 		n = 0
-		old, err := tx.OldMedia(min(tx.Now(), a.Now())-desk.Time(age.Milliseconds()), limit)
+		old, err := tx.OldMedia(desk.Ago(age, tx.Now(), a.Now()), limit)
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (a *Service) Forget(ctx context.Context, ws desk.ID, limit int) (int, error
 	if err != nil {
 		return 0, err
 	}
-	return a.Store.ForgetMerges(ctx, ws, min(now, a.Now())-desk.Time(desk.UndoMerge.Milliseconds()), limit)
+	return a.Store.ForgetMerges(ctx, ws, desk.Ago(desk.UndoMerge, now, a.Now()), limit)
 }
 
 // moveAttempts makes unsettled attempts of a contact another one's.

@@ -38,7 +38,7 @@ func (a *Service) Undo(ctx context.Context, p desk.Principal, id desk.ID) (m *de
 			return noMerge()
 		case m.UndoneAt != 0:
 			return nil
-		case m.Expired(min(tx.Now(), a.Now())): // a clock that is far ahead must not take the undo away
+		case m.Expired(desk.Ago(0, tx.Now(), a.Now())):
 			return expired()
 		}
 		op := undoOp(m)
