@@ -349,6 +349,7 @@ func (c *call) putPart(part string, own *desk.Policy, in *desk.PolicyInput) erro
 			return errPartChanged
 		}
 		in.Assign, in.OwnerAway = f.assign(), orNil(f.text("owner_away"))
+		return in.Check()
 	case hoursPart:
 		if seen != seenHours(own.Hours) {
 			return errPartChanged

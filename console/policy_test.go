@@ -190,6 +190,37 @@ func TestPolicy_replies(t *testing.T) {
 }
 
 // TestPolicy_channel: a channel uses the workspace's policy until it has its own.
+// TestPolicy_emptied: after the last member of a list was removed, the other parts can still be saved.
+func TestPolicy_emptied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.as(w.nora)
+	const path = "/settings/policy"
+	part := func(path, part string, pairs ...string) got {
+		pairs = append([]string{"part", part}, pairs...)
+		if part != "own" {
+			pairs = append(pairs, "seen", seenIn(v.get(path), part))
+		}
+		return v.post(path, pairs...)
+	}
+	part(path, "assign", "mode", "round_robin", "members", w.mei.ID.String()).sends(path + "?done=saved#assign")
+	if err := w.app.RemoveMember(t.Context(), w.operator(), w.mei.ID); err != nil {
+		t.Fatal(err)
+	}
+	v.get(path).want(200, "Nobody gets conversations by themselves", `<option value="round_robin" selected>`)
+	part(path, "hours", "open", "hours", "time_zone", "Europe/Madrid", "mon.0.from", "09:00", "mon.0.to", "12:00").sends(path + "?done=saved#hours")
+	part(path, "replies", "away", "We are closed", "every_hours", "12").sends(path + "?done=saved#replies")
+	if p := w.policy(desk.ID{}); p.Hours == nil || p.AutoReply == nil || p.Assign.Mode != desk.AssignRoundRobin {
+		t.Errorf("%+v", p)
+	}
+	channel := path + "/" + w.channel.String()
+	part(channel, "own").sends(channel + "?done=saved")
+	part(channel, "replies", "away", "Away", "every_hours", "12").sends(channel + "?done=saved#replies")
+	part(path, "assign", "mode", "round_robin").want(422, "Tick at least one member")
+	part(path, "assign", "mode", "least_open").want(422, "Tick at least one member")
+	part(path, "assign", "mode", "round_robin", "members", w.tomas.ID.String()).sends(path + "?done=saved#assign")
+}
+
 func TestPolicy_channel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,7 +28,7 @@ func TestPostgres(t *testing.T) {
 		TestAvailability, TestWaiting, TestNews,
 		TestThread, TestThread_long, TestNotes, TestMedia,
 		TestOverview, TestOverview_team,
-		TestPolicy_assign, TestPolicy_hours, TestPolicy_replies, TestPolicy_channel,
+		TestPolicy_assign, TestPolicy_hours, TestPolicy_replies, TestPolicy_emptied, TestPolicy_channel,
 		TestRoutes, TestHome,
 		TestTemplates, TestSend, TestSend_paused, TestSend_search, TestSend_panel, TestSend_file,
 		TestSends_outcome, TestSends, TestSends_release_many,

@@ -90,29 +90,35 @@ type AutoReplyInput struct {
 // Check returns InvalidRequest for a policy that no workspace could store. It does not look
 // up members.
 func (in *PolicyInput) Check() error {
-	_, err := in.parse(func(Reference) (ID, bool) { return ID{}, false }, false)
+	_, err := in.parse(nil, AssignNone)
 	return err
 }
 
 // Policy returns the input as a policy of the workspace or of one of its channels. It
-// returns InvalidRequest, also for a member who does not exist.
+// returns InvalidRequest, also for a member who does not exist. It takes an empty list of members with the
+// mode in force, if that has no members left: they were all removed, which must not keep the other parts of
+// the policy from being stored.
 func (in *PolicyInput) Policy(s *Settings, channel ID) (Policy, error) {
+	emptied := AssignNone
+	if old := s.Policy(channel); old != nil && old.Assign != nil && len(old.Assign.Members) == 0 {
+		emptied = old.Assign.Mode
+	}
 	p, err := in.parse(func(ref Reference) (ID, bool) {
 		m := s.ResolveMember(ref)
 		if m == nil {
 			return ID{}, false
 		}
 		return m.ID, true
-	}, true)
+	}, emptied)
 	p.Channel = channel
 	return p, err
 }
 
-// parse returns the input as a policy. The function member looks up a member. If known is
-// false, the ids of members are unknown, and are not checked.
-func (in *PolicyInput) parse(member func(Reference) (ID, bool), known bool) (p Policy, err error) {
+// parse returns the input as a policy. The function member looks up a member; if it is nil, members are
+// not checked. emptied is the mode, other than none, that needs no members.
+func (in *PolicyInput) parse(member func(Reference) (ID, bool), emptied AssignMode) (p Policy, err error) {
 	if in.Assign != nil {
-		if p.Assign, err = in.Assign.parse(member, known); err != nil {
+		if p.Assign, err = in.Assign.parse(member, emptied); err != nil {
 			return p, err
 		}
 	}
@@ -135,7 +141,7 @@ func (in *PolicyInput) parse(member func(Reference) (ID, bool), known bool) (p P
 	return p, err
 }
 
-func (in *AssignInput) parse(member func(Reference) (ID, bool), known bool) (*Assign, error) {
+func (in *AssignInput) parse(member func(Reference) (ID, bool), emptied AssignMode) (*Assign, error) {
 	a := &Assign{Members: make([]ID, 0, len(in.Members))}
 	if in.Mode != nil {
 		a.Mode = AssignMode(*in.Mode)
@@ -145,7 +151,7 @@ func (in *AssignInput) parse(member func(Reference) (ID, bool), known bool) (*As
 	default:
 		return nil, InvalidAt("/assign/mode", "send none, round_robin or least_open")
 	}
-	if n := len(in.Members); n > maxPolicyMembers || n == 0 && a.Mode != AssignNone {
+	if n := len(in.Members); n > maxPolicyMembers || n == 0 && a.Mode != AssignNone && a.Mode != emptied {
 		return nil, InvalidAt("/assign/members", "name 1 to %d members", maxPolicyMembers)
 	}
 	if n := in.MaxOpen; n != nil {
@@ -154,7 +160,7 @@ func (in *AssignInput) parse(member func(Reference) (ID, bool), known bool) (*As
 		}
 		a.MaxOpen = int(*n)
 	}
-	if !known {
+	if member == nil {
 		return a, nil
 	}
 	for i, ref := range in.Members {
