@@ -44,6 +44,11 @@ func TestPlayed(t *testing.T) {
 	b.open("/inbox/" + rosa)
 	end := `(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight > clientHeight && scrollHeight - scrollTop - clientHeight < 2)(document.querySelector("[data-thread]"))`
 	b.wait(end)
+	// Also if a scroll event of the time before comes in between.
+	look[bool](b, `{ const el = document.querySelector("[data-thread]"); el.style.maxHeight = "90px"; el.dispatchEvent(new Event("scroll")); true }`)
+	b.wait(`document.querySelector("[data-thread]").clientHeight === 90 && ` + end)
+	look[bool](b, `{ document.querySelector("[data-thread]").style.maxHeight = ""; true }`)
+	b.wait(end)
 	b.size(390, 470, "dark")
 	b.wait(`innerHeight === 470 && ` + end)
 

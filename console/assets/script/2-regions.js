@@ -219,10 +219,15 @@ const toEnd = (el) => el.scrollTo(0, el.scrollHeight);
 // threads scrolls each thread to its end. A thread that is at its end stays there when
 // its size changes.
 const threads = () => all("[data-thread]").forEach((el) => {
-	let ends = true;
+	let ends = true, height = el.clientHeight;
 	toEnd(el);
-	el.onscroll = () => (ends = atEnd(el));
-	new ResizeObserver(() => ends && toEnd(el)).observe(el);
+	el.onscroll = () => {
+		if (el.clientHeight === height) ends = atEnd(el); // else it was not the reader who left the end
+	};
+	new ResizeObserver(() => {
+		height = el.clientHeight;
+		if (ends) toEnd(el);
+	}).observe(el);
 });
 threads();
 find(".tabs [aria-current]")?.scrollIntoView({ block: "nearest" });
