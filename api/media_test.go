@@ -60,10 +60,10 @@ func TestDeleteMedia(t *testing.T) {
 	}
 	s.want(404, "DELETE /v1/media/"+f.ID, "")
 	s.want(404, "GET /v1/media/"+f.ID, "")
-	s.want(400, "DELETE /v1/media/"+other.ID+"?force=true", "")
 	if r := s.content(other.ID); string(r.body) != jpeg {
 		t.Errorf("the other upload: %d %q", r.status, r.body)
 	}
+	s.want(204, "DELETE /v1/media/"+other.ID+"?force=true", "") // the query is ignored
 }
 
 func TestMedia(t *testing.T) {
@@ -93,6 +93,9 @@ func TestMedia(t *testing.T) {
 	head := s.send("HEAD", "/v1/media/"+f.ID+"/content", http.Header{"Authorization": {"Bearer " + s.key}}, "")
 	if head.status != 200 || len(head.body) != 0 || head.header.Get("Content-Length") != fmt.Sprint(len(jpeg)) || head.header.Get("Etag") != r.header.Get("Etag") {
 		t.Errorf("HEAD: %d %v", head.status, head.header)
+	}
+	if r := s.send("GET", "/v1/media/"+f.ID+"/content?v=2", http.Header{"Authorization": {"Bearer " + s.key}}, ""); r.status != 200 || string(r.body) != jpeg {
+		t.Errorf("with a parameter: %d %s", r.status, r.body)
 	}
 	document, _ := s.upload(t, "", "application/octet-stream", "MZ", 201)
 	if got := s.content(document.ID); got.header.Get("Content-Disposition") != "attachment" || got.header.Get("Content-Type") != "application/octet-stream" || document.Name != nil {
