@@ -59,7 +59,7 @@ var toldLimits = []told{
 	{"desk.MaxWorkspaceFollowers", `of a key and ` + number + ` of a workspace, then 429`, thousands(desk.MaxWorkspaceFollowers), 1},
 	{"desk.MaxKeyFollowers", `waiting reads \| on each server ` + number + ` of a key`, fmt.Sprint(desk.MaxKeyFollowers), 1},
 	{"desk.MaxPings", `(?i)pinged ` + number + ` times a minute`, fmt.Sprint(desk.MaxPings), 2},
-	{"desk.DefaultDeliveryRules().GiveUp", `(?i)After ` + number + ` days of failures|down for less than ` + number + ` days|gives up after ` + number + ` days`, daysOf(desk.DefaultDeliveryRules().GiveUp), 3},
+	{"desk.DefaultDeliveryRules().GiveUp", `(?i)After ` + number + ` days of failures|down for less than ` + number + ` days`, daysOf(desk.DefaultDeliveryRules().GiveUp), 2},
 	{"desk.CallTime", `(?i)for ` + number + ` seconds at most, and is never repeated`, fmt.Sprint(desk.CallTime.Seconds()), 1},
 	{"desk.MaxReply", `text.{0,3} has 1 to ` + number + ` characters|pass (?:the )?` + number + ` characters`, thousands(desk.MaxReply), 3},
 	{"desk.MaxReplyWithButtons", `with buttons at most ` + number + ` characters`, thousands(desk.MaxReplyWithButtons), 1},

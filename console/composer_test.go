@@ -435,7 +435,9 @@ func TestMarkRead(t *testing.T) {
 	}
 	mei.get(m.path).want(200, "Mark as read").lacks("data-read")
 	nora.get(m.path).want(200, "data-read")
-	mei.post(m.path+"/read", "message", w.newID().String()).want(404)
+	for _, message := range []string{w.newID().String(), "", "x", desk.ID{}.String()} {
+		mei.post(m.path+"/read", "message", message).want(404)
+	}
 
 	// Give the conversation back to the pool.
 	n := nora.looks(c, "")

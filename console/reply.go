@@ -236,7 +236,10 @@ func (c *call) closeReplied(id desk.ID, seen *app.Seen) error {
 // markRead marks the messages that the member has seen as read.
 func (s *Server) markRead(c *call) error {
 	id := c.id("id")
-	message, _ := desk.ParseID(c.form.text("message"))
+	message, ok := desk.ParseID(c.form.text("message"))
+	if !ok || message.IsZero() { // to MarkRead, the zero id means all messages
+		return errNotHere
+	}
 	if _, err := s.app.MarkRead(c.r.Context(), c.p, id, message, true); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (c *call) webhookState(w *feed.Webhook) (state pill, text string) {
 	case w.Enabled && w.FailingSince == 0:
 		return pill{"Works", "good"}, "Events are delivered as they happen."
 	case w.Enabled:
-		return pill{"Failing", "warn"}, "Attempts have failed since " + c.named(w.FailingSince) + ". parley tries again, less and less often, and gives up after three days."
+		return pill{"Failing", "warn"}, "Attempts have failed since " + c.named(w.FailingSince) + ". parley goes on trying. If they still fail at " + c.named(w.FailingSince+desk.Time(c.s.app.Deliver.Rules.GiveUp.Milliseconds())) + ", it turns the webhook off."
 	case w.DisabledReason == desk.DisabledFailing:
 		return pill{"Gave up", "bad"}, "Attempts failed for so long that parley has turned it off. Nothing is lost while events are kept: it goes on where it was."
 	case w.DisabledReason == desk.DisabledGone:

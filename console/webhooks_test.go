@@ -145,7 +145,7 @@ func TestWebhooks_deliveries(t *testing.T) {
 // TestWebhooks_states: every state, and every error of an attempt, has words.
 func TestWebhooks_states(t *testing.T) {
 	t.Parallel()
-	c := &call{now: time.Now(), zone: time.UTC}
+	c := &call{s: newWorld(t).server, now: time.Now(), zone: time.UTC}
 	for want, w := range map[string]feed.Webhook{
 		"Works":      {Webhook: desk.Webhook{Enabled: true}},
 		"Failing":    {Webhook: desk.Webhook{Enabled: true}, FailingSince: 1},
