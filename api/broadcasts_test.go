@@ -28,7 +28,7 @@ func TestBroadcasts(t *testing.T) {
 	const draft = `{"name":"Spring","template":{"name":"thanks","language":"en_US"}`
 	for body, at := range map[string]string{
 		`{}`: "/name", `{"name":"x"}`: "/template", draft + `,"variables":{"1":{}}}`: "/variables/1", draft + `,"variables":{"1":{"value":"a","from":"row"}}}`: "/variables/1",
-		draft + `,"consent":{}}`: "/consent", draft + `,"consent":{"confirmed":false}}`: "/consent", draft + `,"pace":{"people":0,"minutes":1}}`: "/pace/people", draft + `,"pace":{"people":1,"minutes":1441}}`: "/pace/minutes",
+		draft + `,"consent":{}}`: "/consent", draft + `,"consent":{"attribute":"Ok!"}}`: "/consent/attribute", draft + `,"consent":{"attribute":"` + strings.Repeat("x", 65) + `"}}`: "/consent/attribute", draft + `,"consent":{"confirmed":false}}`: "/consent", draft + `,"pace":{"people":0,"minutes":1}}`: "/pace/people", draft + `,"pace":{"people":1,"minutes":1441}}`: "/pace/minutes",
 		draft + `,"max_failed_percent":0}`: "/max_failed_percent", draft + `,"audience":{"rows":false}}`: "/audience", draft + `,"send_at":"tomorrow"}`: "/send_at", draft + `,"at_most":0}`: "/at_most", draft + `,"audience":{}}`: "/audience", draft + `,"audience":{"rows":true,"code":1}}`: "/audience",
 		draft + `,"at_most":5,"audience":{"broadcast":"nonsense","status":["read"]}}`: "/audience/broadcast", draft + `,"at_most":5,"audience":{"broadcast":"` + draftID + `","status":["in_doubt"]}}`: "/audience/status",
 		draft + `,"at_most":5,"audience":{"broadcast":"` + draftID + `","status":["read"],"code":0}}`: "/audience/code", draft + `,"audience":{"broadcast":"` + draftID + `","status":["read"]}}`: "/at_most", draft + `,"audience":{"people":1}}`: "/audience/people",

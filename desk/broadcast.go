@@ -274,6 +274,9 @@ func (b *Broadcast) Edit(in *BroadcastInput, now Time) error {
 			if c.Confirmed == (c.Attribute != "") {
 				return InvalidAt("/consent", "send confirmed: true, or the key of a boolean attribute")
 			}
+			if !c.Confirmed && !isWord(c.Attribute, MaxAttributeKey) {
+				return InvalidAt("/consent/attribute", "no attribute can have this key: it has a lower-case letter and up to %d lower-case letters, digits or _", MaxAttributeKey-1)
+			}
 			b.Consent = &c
 		}
 	}
