@@ -590,3 +590,22 @@ func TestBroadcast_clear(t *testing.T) {
 	w.until(b.ID, "the rows to go", func(b *desk.Broadcast) bool { return !b.Untidy })
 	gone(b)
 }
+
+// TestBroadcast_clearAudience: a draft with an audience has no rows that would have to go, so it can
+// start at any moment.
+func TestBroadcast_clearAudience(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b, admin := w.draft(), w.caller()
+	_, err := w.Broadcasts.Edit(t.Context(), admin, b.ID, &desk.BroadcastInput{
+		Audience: desk.Field[desk.Audience]{Set: true, Value: desk.Audience{Filter: withName()}}, AtMost: whole(5),
+	})
+	must(t, err)
+	w.store.in(1, answer, func() error {
+		if w.broadcastNow(b.ID).Untidy {
+			t.Error("an audience is cleared, and a start does not notice")
+		}
+		return nil
+	})
+	must(t, w.Broadcasts.Clear(t.Context(), admin, b.ID))
+}

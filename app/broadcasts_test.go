@@ -473,6 +473,76 @@ func TestBroadcast_waits(t *testing.T) {
 	}
 }
 
+// TestBroadcast_fileWaits: while the provider does not take the file, the waits become longer, and
+// one message at a time tries.
+func TestBroadcast_fileWaits(t *testing.T) {
+	t.Parallel()
+	w, courier := newPostman(t)
+	b := w.draft(numbersFrom(0, 40)...)
+	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{
+		Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "poster", Language: "en"}},
+		Values:   desk.Field[[]desk.BroadcastValue]{Set: true, Value: []desk.BroadcastValue{{Address: desk.MediaAddress, Value: w.upload(picture).ID.String()}, {Address: "button.0", Value: "A-17"}}},
+	})
+	must(t, err)
+	refuses := func(err error) {
+		courier.mu.Lock()
+		defer courier.mu.Unlock()
+		courier.refuses = err
+	}
+	refuses(&desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: &desk.Failure{Code: 2}, RetryAfter: 10})
+	w.startBroadcast(b.ID)
+	b = w.until(b.ID, "a wait", func(b *desk.Broadcast) bool { return b.Reason == desk.WaitsForProvider && b.ResumesAt > 0 })
+	for n, wait := range []desk.Time{20_000, 40_000} {
+		before, first := courier.handedOver(), b.ResumesAt
+		w.clock.up.Add(int64(time.Minute))
+		b = w.until(b.ID, "the next wait", func(b *desk.Broadcast) bool { return b.ResumesAt > first })
+		if got := courier.handedOver() - before; n > 0 && got != 1 { // before the first one, others may be under way
+			t.Errorf("try %d: the file is handed over %d times", n, got)
+		}
+		if left := b.ResumesAt - desk.TimeOf(w.clock.now()); left > wait || left < wait-5_000 {
+			t.Errorf("try %d: it waits %d ms, want %d", n, left, wait)
+		}
+	}
+	refuses(nil)
+	w.clock.up.Add(int64(time.Minute))
+	b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+	if n := b.Counts.ByStatus[desk.RowSent]; n != 40 {
+		t.Errorf("%d were sent: %v", n, b.Counts.ByStatus)
+	}
+}
+
+// TestBroadcast_mergedTwins: of two rows whose contacts were merged, the one that will be sent is
+// replaced.
+func TestBroadcast_mergedTwins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, other := w.phoned("905320000001").ID, w.phoned("905320000002").ID
+	b := w.draft()
+	add := func(value string, contacts ...desk.ID) (list []desk.ID) {
+		t.Helper()
+		var rows []desk.RowInput
+		for _, id := range contacts {
+			rows = append(rows, desk.RowInput{Contact: &id, Values: []desk.NamedValue{{Address: "1", Value: value}}})
+		}
+		results, err := w.Broadcasts.Add(t.Context(), w.caller(), b.ID, rows)
+		must(t, err)
+		for _, r := range results {
+			must(t, r.Err)
+			list = append(list, r.ID)
+		}
+		return list
+	}
+	ids := add("old", one, other)
+	_, err := w.Merges.Do(t.Context(), w.operator(), merges.Request{Into: one, From: other})
+	must(t, err)
+	if again := add("new", one); again[0] != ids[0] {
+		t.Errorf("row %s was replaced, and %s comes first", again[0], ids[0])
+	}
+	if again := add("newer", one, one); again[0] != ids[0] || again[1] != ids[0] {
+		t.Errorf("rows %s were replaced, and %s comes first", again, ids[0])
+	}
+}
+
 // TestBroadcast_stopped: a broadcast that nobody drove for a quarter of an hour is paused, and so
 // is one that should have begun so long ago. Those of which it is less go on.
 func TestBroadcast_stopped(t *testing.T) {
@@ -665,20 +735,22 @@ func TestBroadcast_paceChanged(t *testing.T) {
 	w.until(b.ID, "its end", in(desk.BroadcastDone))
 }
 
+// phoned creates a contact with a number.
+func (w *world) phoned(phone string) *desk.Contact {
+	w.t.Helper()
+	wr := desk.ContactWrite{}
+	phoned(phone)(&wr)
+	outcome, err := w.Write(w.t.Context(), w.caller(), &desk.Op{Kind: desk.OpUpsert, Write: wr})
+	must(w.t, err)
+	return outcome.Contact
+}
+
 // TestBroadcast_merge: a contact that was merged into another one, of whom a row was claimed
 // before, gets nothing more; an undo moves the rows back.
 func TestBroadcast_merge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	contact := func(phone string) *desk.Contact {
-		t.Helper()
-		wr := desk.ContactWrite{}
-		phoned(phone)(&wr)
-		outcome, err := w.Write(t.Context(), w.caller(), &desk.Op{Kind: desk.OpUpsert, Write: wr})
-		must(t, err)
-		return outcome.Contact
-	}
-	one, other := contact("905320000001"), contact("905320000002")
+	one, other := w.phoned("905320000001"), w.phoned("905320000002")
 	o, reached, release := blocks(takes)
 	w.provider.plays(o)
 	b := w.draft("905320000001", "905320000002")

@@ -227,8 +227,9 @@ func sameRows(tx store.Tx, broadcast desk.ID, rows []*desk.BroadcastRow) (known,
 	return k, err
 }
 
+// add adds a row. After a merge, two rows may have one contact: the one whose turn comes first counts.
 func (k known) add(r *desk.BroadcastRow) {
-	if !r.Contact.IsZero() {
+	if first := k.byContact[r.Contact]; !r.Contact.IsZero() && (first == nil || r.ID.Compare(first.ID) < 0) {
 		k.byContact[r.Contact] = r
 	}
 	if r.Number != "" {
@@ -297,10 +298,13 @@ func (a *Service) Clear(ctx context.Context, p desk.Principal, id desk.ID) error
 		if b, err = existing(tx, id, desk.BroadcastDraft); err != nil {
 			return err
 		}
+		if b.Rows == 0 && !b.Untidy { // perhaps with an audience: it may start before it would be tidy
+			return nil
+		}
 		b.Rows, b.Untidy = 0, true
 		return tx.PutBroadcast(b)
 	})
-	for more := true; more && err == nil; {
+	for more := err == nil && b.Untidy; more && err == nil; {
 		more, err = a.tidy(ctx, p.Workspace(), b)
 	}
 	return err

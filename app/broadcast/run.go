@@ -486,6 +486,8 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 		r.pause = desk.PausedChannel
 	case !claimed && (e.Type == desk.MediaUnavailable || e.Type == desk.MediaNotSendable || e.Type == desk.ProviderRejected || e.Type == desk.NotFound):
 		r.pause = desk.PausedFile
+	case !claimed && e.Type == desk.ProviderUnavailable: // it does not take the file now
+		r.refused(e.RetryAfter, a.Uptime(), a.Now())
 	case !claimed: // the database is away, or the number has no place
 		r.wait(time.Duration(max(1, e.RetryAfter))*time.Second, a.Uptime(), a.Now())
 	default:
@@ -558,7 +560,7 @@ func (a *Service) pace(ctx context.Context, d *drive, channel *desk.Channel, b *
 	}
 	wait, ok, err := place(func(b desk.Bucket) bool { return !ofPerson(b) })
 	if err == nil && !ok {
-		e := desk.Errorf(desk.ProviderUnavailable, "the number has no place")
+		e := desk.Errorf(desk.Unavailable, "the number has no place")
 		e.RetryAfter = int(wait/time.Second) + 1
 		err = e
 	}
