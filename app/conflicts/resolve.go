@@ -210,8 +210,15 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, id desk.ID, d desk.
 				list = append(list, merges.Request{Into: d.Into, From: from, Take: d.Take})
 			}
 		}
-		if err := a.Merges.TryAll(ctx, p, list); err != nil {
+		book, err := a.Merges.TryAll(ctx, p, list)
+		if err != nil {
 			return nil, err
+		}
+		for _, id := range c.Contacts { // those that are merged have no name
+			delete(c.Names, id)
+		}
+		if into := book.Contact(d.Into); into != nil {
+			c.Names[into.ID] = into.Name
 		}
 	}
 	c.Status, c.Resolution = desk.ConflictResolved, &desk.Resolution{Decision: d, Actor: p.Actor}

@@ -274,13 +274,13 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, r Request) (*desk.M
 }
 
 // TryAll tries several merges, one after the other: each has what those before it brought.
-func (a *Service) TryAll(ctx context.Context, p desk.Principal, list []Request) error {
+func (a *Service) TryAll(ctx context.Context, p desk.Principal, list []Request) (*desk.Book, error) {
 	var all desk.Lookup
 	var ops []*desk.Op
 	for _, r := range list {
 		m, err := a.Try(ctx, p, r)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if m.ID.IsZero() { // it is not in force yet
 			op := r.op()
@@ -290,12 +290,12 @@ func (a *Service) TryAll(ctx context.Context, p desk.Principal, list []Request) 
 	}
 	book, err := a.Store.Book(ctx, p.Workspace(), all)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, op := range ops {
 		if _, err := book.Apply(op, p.Actor, a.Now(), nil); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return book, nil
 }
