@@ -241,6 +241,10 @@ func ParseSearch(text string) (*Search, error) {
 	for _, part := range list {
 		s.parts = append(s.parts, searchPartOf(part))
 	}
+	// A lone apostrophe, as in O ' Brien, folds to nothing: it says nothing about anybody.
+	if said := slices.DeleteFunc(slices.Clone(s.parts), func(p searchPart) bool { return len(p.prefixes) == 0 }); len(said) > 0 {
+		s.parts = said
+	}
 	return s, nil
 }
 

@@ -65,6 +65,8 @@ func TestParseSearch(t *testing.T) {
 		"123":               "[A123 B123]",
 		"0000":              "[A0000 B0000 C0000 C<0000]",
 		"--":                "[B--]",
+		"O ' Brien":         "[Ao Bo] [Abrien Bbrien]",
+		"' ’":               "[] []", // they find nobody
 		"山田":                "[A山田 B山田]",
 		"1 2 3 4 5 6 7 8 9": "[A1 B1 2 3 4 5 6 7 8 9 C123456789 C<987654321]",
 	} {
