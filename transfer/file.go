@@ -340,11 +340,13 @@ func (f *File) lines(r io.Reader, do func(line int, text []byte) error) error {
 			if c, err = text.next(); err != nil || c == '\n' {
 				break
 			}
-			if b = utf8.AppendRune(b, c); len(b) > maxRecord {
-				return &FileError{Line: line, Message: fmt.Sprintf("has more than %d MiB", maxRecord>>20)}
+			if b = utf8.AppendRune(b, c); len(b) > maxRecord+slackRecord {
+				break
 			}
 		}
 		switch {
+		case len(b) > maxRecord+slackRecord, len(b) > maxRecord && !bytes.Contains(b, []byte(`"_error":`)): // with its reason, a row is longer
+			return &FileError{Line: line, Message: fmt.Sprintf("has more than %d MiB", maxRecord>>20)}
 		case errors.Is(err, errEncoding):
 			return &FileError{Line: line, Message: "is not " + encoding, Flag: "name the file's encoding with --encoding", At: "encoding"}
 		case err != nil && !errors.Is(err, io.EOF):

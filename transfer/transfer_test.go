@@ -299,6 +299,7 @@ func TestOpen_refuses(t *testing.T) {
 		"two of the reasons":  {[]byte("_line,_error,name\n" + strings.Repeat(",", maxCells)), Options{}, 2, "cells"},
 		"nothing":             {nil, Options{}, 0, "no row"},
 		"a long line":         {[]byte("{}\n" + strings.Repeat("x", maxRecord+1)), Options{JSONL: true}, 2, "MiB"},
+		"a long reason":       {[]byte("{}\n" + `{"_error":{},"a":"` + strings.Repeat("x", maxRecord+slackRecord) + `"}`), Options{JSONL: true}, 2, "MiB"},
 		"a line that is none": {[]byte("{}\n\xff"), Options{JSONL: true}, 2, "--encoding"},
 	} {
 		_, err := bodies(t, c.content, c.o)
@@ -473,6 +474,10 @@ func TestLimits(t *testing.T) {
 		if rows, err := bodies(t, []byte(text), Options{Delimiter: ","}); err != nil || len(rows) != 1 {
 			t.Errorf("%s: %d rows, %v", name, len(rows), err)
 		}
+	}
+	line := `{"_error":{},"name":"` + strings.Repeat("x", maxRecord) + `"}`
+	if rows, err := bodies(t, []byte(line), Options{JSONL: true}); err != nil || len(rows) != 1 {
+		t.Errorf("a long rejected line: %d rows, %v", len(rows), err)
 	}
 }
 
