@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"time"
 
@@ -56,14 +57,15 @@ func (m Manifest) check() error {
 	if m.Format != format {
 		return fmt.Errorf("it has the format %d, and this release reads %d", m.Format, format)
 	}
-	known := map[string]bool{}
+	known, left := map[string]bool{}, int64(math.MaxInt64)
 	for n, f := range m.Files {
 		part := mediaName.FindStringSubmatch(f.Name)
 		ok := n == 0 && f.Name == databaseName || n > 0 && part != nil && part[2][:2] == part[1] && part[2] == f.SHA256
-		if !ok || known[f.Name] || f.Size < 0 || len(f.SHA256) != 64 {
+		if !ok || known[f.Name] || f.Size < 0 || f.Size > left || len(f.SHA256) != 64 {
 			return fmt.Errorf("its manifest names %q, which no backup contains", f.Name)
 		}
 		known[f.Name] = true
+		left -= f.Size
 	}
 	if len(m.Files) == 0 {
 		return errors.New("it contains no database")

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,28 +75,29 @@ func TestRestore_hostile(t *testing.T) {
 	}
 	of := func(files ...archive.File) archive.Manifest { return archive.Manifest{Format: 1, Files: files} }
 	for name, file := range map[string][]byte{
-		"nothing":          nil,
-		"no archive":       []byte(strings.Repeat("no archive", 1000)),
-		"no manifest":      pack(t, "text"),
-		"no files":         pack(t, of()),
-		"later format":     pack(t, archive.Manifest{Format: 2, Files: []archive.File{db}}, regular("parley.db", 1)),
-		"no database":      pack(t, of(media), regular(media.Name, 1)),
-		"climbing":         pack(t, of(db, archive.File{Name: "../evil", Size: 1, SHA256: x}), regular("parley.db", 1), regular("../evil", 1)),
-		"climbing media":   pack(t, of(db, archive.File{Name: "media/../../evil", Size: 1, SHA256: x}), regular("parley.db", 1), regular("media/../../evil", 1)),
-		"absolute":         pack(t, of(db, archive.File{Name: "/etc/evil", Size: 1, SHA256: x}), regular("parley.db", 1), regular("/etc/evil", 1)),
-		"another key":      pack(t, of(db, archive.File{Name: "secret.key", Size: 1, SHA256: x}), regular("parley.db", 1), regular("secret.key", 1)),
-		"twice":            pack(t, of(db, media, media), regular("parley.db", 1), regular(media.Name, 1), regular(media.Name, 1)),
-		"link":             pack(t, of(db), tar.Header{Name: "parley.db", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}),
-		"hard link":        pack(t, of(db), tar.Header{Name: "parley.db", Linkname: "/etc/passwd", Typeflag: tar.TypeLink}),
-		"other name":       pack(t, of(db), regular("parley.db-wal", 1)),
-		"other size":       pack(t, of(db), regular("parley.db", 2)),
-		"other bytes":      pack(t, of(archive.File{Name: "parley.db", Size: 1, SHA256: strings.Repeat("0", 64)}), regular("parley.db", 1)),
-		"other order":      pack(t, of(db, media), regular(media.Name, 1), regular("parley.db", 1)),
-		"missing":          pack(t, of(db, media), regular("parley.db", 1)),
-		"one more":         pack(t, of(db), regular("parley.db", 1), regular("more", 1)),
-		"bytes at the end": append(pack(t, of(db), regular("parley.db", 1)), pack(t, of())...),
-		"too large":        pack(t, of(archive.File{Name: "parley.db", Size: 1 << 60, SHA256: x}), regular("parley.db", 1)),
-		"no SQLite":        pack(t, of(db), regular("parley.db", 1)),
+		"nothing":             nil,
+		"no archive":          []byte(strings.Repeat("no archive", 1000)),
+		"no manifest":         pack(t, "text"),
+		"no files":            pack(t, of()),
+		"later format":        pack(t, archive.Manifest{Format: 2, Files: []archive.File{db}}, regular("parley.db", 1)),
+		"no database":         pack(t, of(media), regular(media.Name, 1)),
+		"climbing":            pack(t, of(db, archive.File{Name: "../evil", Size: 1, SHA256: x}), regular("parley.db", 1), regular("../evil", 1)),
+		"climbing media":      pack(t, of(db, archive.File{Name: "media/../../evil", Size: 1, SHA256: x}), regular("parley.db", 1), regular("media/../../evil", 1)),
+		"absolute":            pack(t, of(db, archive.File{Name: "/etc/evil", Size: 1, SHA256: x}), regular("parley.db", 1), regular("/etc/evil", 1)),
+		"another key":         pack(t, of(db, archive.File{Name: "secret.key", Size: 1, SHA256: x}), regular("parley.db", 1), regular("secret.key", 1)),
+		"twice":               pack(t, of(db, media, media), regular("parley.db", 1), regular(media.Name, 1), regular(media.Name, 1)),
+		"link":                pack(t, of(db), tar.Header{Name: "parley.db", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}),
+		"hard link":           pack(t, of(db), tar.Header{Name: "parley.db", Linkname: "/etc/passwd", Typeflag: tar.TypeLink}),
+		"other name":          pack(t, of(db), regular("parley.db-wal", 1)),
+		"other size":          pack(t, of(db), regular("parley.db", 2)),
+		"other bytes":         pack(t, of(archive.File{Name: "parley.db", Size: 1, SHA256: strings.Repeat("0", 64)}), regular("parley.db", 1)),
+		"other order":         pack(t, of(db, media), regular(media.Name, 1), regular("parley.db", 1)),
+		"missing":             pack(t, of(db, media), regular("parley.db", 1)),
+		"one more":            pack(t, of(db), regular("parley.db", 1), regular("more", 1)),
+		"bytes at the end":    append(pack(t, of(db), regular("parley.db", 1)), pack(t, of())...),
+		"too large for a sum": pack(t, of(archive.File{Name: "parley.db", Size: math.MaxInt64, SHA256: x}, archive.File{Name: "media/" + x[:2] + "/" + x, Size: 2, SHA256: x}), regular("parley.db", 1)),
+		"too large":           pack(t, of(archive.File{Name: "parley.db", Size: 1 << 60, SHA256: x}), regular("parley.db", 1)),
+		"no SQLite":           pack(t, of(db), regular("parley.db", 1)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
