@@ -93,7 +93,6 @@ func (c *call) broadcastForm(b *desk.Broadcast, q url.Values) (view, *broadcastF
 	}
 	channel := c.chooseChannel(&d.templateChoice, d.Channel)
 	if channel == nil {
-		d.Problem = "There is no channel that is turned on."
 		return v, d, nil
 	}
 	l, err := c.s.app.Templates(c.r.Context(), c.p, app.TemplateQuery{Channel: &channel.ID})

@@ -42,6 +42,7 @@ type templateChoice struct {
 	To               string // the page that is told the choice
 	Channels         []choice
 	Channel, Library string
+	NoChannel        bool          // there is no channel that is turned on
 	Hidden           []hiddenField // for the forms: what the page was opened for
 	Words            string        // the search for a template
 	Templates        []foundTemplate
@@ -118,7 +119,6 @@ func (c *call) sendPage(q url.Values) (*sendPage, error) {
 	}
 	v := c.chooseChannel(&d.templateChoice, q.Get("channel"))
 	if v == nil {
-		d.Problem = "There is no channel that is turned on."
 		return d, nil
 	}
 	if c.form.values != nil && v.ID.String() != q.Get("channel") {
@@ -265,7 +265,7 @@ func (c *call) chooseChannel(d *templateChoice, chosen string) (v *desk.Channel)
 		}
 		d.Channels = append(d.Channels, choice{Value: other.ID.String(), Label: channelName(c.p.Settings, other, true), Selected: here})
 	}
-	if v != nil {
+	if d.NoChannel = v == nil; v != nil {
 		d.Channel = v.ID.String()
 		d.Library = "/templates?channel=" + d.Channel
 	}
@@ -424,7 +424,10 @@ func (s *Server) sendForms(c *call, file *desk.Media) error {
 		return c.show("send", d.view())
 	}
 	hash := s.app.BodyHash([]byte(c.sendBody(file)))
-	if d.Problem == "" && d.Template == "" {
+	switch {
+	case d.NoChannel:
+		d.Problem = "All channels were turned off meanwhile. Nothing was sent."
+	case d.Problem == "" && d.Template == "":
 		d.Problem = "Choose a template."
 	}
 	if why := d.Problem; why != "" {

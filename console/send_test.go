@@ -149,7 +149,9 @@ func TestSend(t *testing.T) {
 	if _, err := w.app.EditChannel(t.Context(), w.operator(), other.Channel.ID, app.ChannelEdit{Enabled: &off}); err != nil {
 		t.Fatal(err)
 	}
-	mei.get(path).want(200, "There is no channel that is turned on")
+	mei.get(path).want(200, "There is no channel that is turned on", "An admin can turn one on")
+	mei.post("/send", fields...).want(422, "All channels were turned off meanwhile. Nothing was sent.")
+	w.as(w.nora).get(path).want(200, `<a href="/settings/channels">Channels</a>`)
 }
 
 // TestSend_paused: a template that can't be sent any more leaves what was typed, with the reason.
