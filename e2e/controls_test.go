@@ -131,9 +131,9 @@ const (
 		!more || more.matches(".here") === ["templates", "broadcasts", "sends", "overview", "settings", "me"].includes(section) && (!more.matches(".here") || getComputedStyle(more).backgroundColor !== getComputedStyle(document.querySelector(".rail nav > a:not([aria-current])")).backgroundColor) ? [] : ["the bar does not mark the page"] }`
 
 	// hiddenSave lists forms whose button is not visible, although the form begins in
-	// view and is longer than the window.
+	// view, is longer than the window and does not end in its upper half.
 	hiddenSave = `[...document.querySelectorAll("main form")].filter((el) => { const r = el.getBoundingClientRect(), button = el.querySelector(".btn.main:not(.no-js)")?.getBoundingClientRect();
-		return el.method === "post" && r.height > innerHeight && r.top < innerHeight / 2 && button && (button.bottom > innerHeight || button.top < 0); }).map((el) => "the button is out of sight of " + el.outerHTML.slice(0, 160))`
+		return el.method === "post" && r.height > innerHeight && r.top < innerHeight / 2 && r.bottom > innerHeight / 2 && button && (button.bottom > innerHeight || button.top < 0); }).map((el) => "the button is out of sight of " + el.outerHTML.slice(0, 160))`
 
 	// miscounted describes the difference between the numbers in the title and in the
 	// navigation, if there is one.
