@@ -37,6 +37,18 @@ func (w *world) draft(numbers ...string) *desk.Broadcast {
 	return b
 }
 
+// posters is draft with a template that has a file in its title.
+func (w *world) posters(file *desk.Media, numbers ...string) *desk.Broadcast {
+	w.t.Helper()
+	b := w.draft(numbers...)
+	_, err := w.Broadcasts.Edit(w.t.Context(), w.caller(), b.ID, &desk.BroadcastInput{
+		Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "poster", Language: "en"}},
+		Values:   desk.Field[[]desk.BroadcastValue]{Set: true, Value: []desk.BroadcastValue{{Address: desk.MediaAddress, Value: file.ID.String()}, {Address: "button.0", Value: "A-17"}}},
+	})
+	must(w.t, err)
+	return b
+}
+
 func (w *world) addRows(id desk.ID, numbers ...string) {
 	w.t.Helper()
 	for part := range slices.Chunk(numbers, 1000) {
@@ -357,18 +369,8 @@ func TestBroadcast_skips(t *testing.T) {
 func TestBroadcast_file(t *testing.T) {
 	t.Parallel()
 	w, _ := newPostman(t)
-	draft := func(file *desk.Media) *desk.Broadcast {
-		t.Helper()
-		b := w.draft("905320000001")
-		_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{
-			Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "poster", Language: "en"}},
-			Values:   desk.Field[[]desk.BroadcastValue]{Set: true, Value: []desk.BroadcastValue{{Address: desk.MediaAddress, Value: file.ID.String()}, {Address: "button.0", Value: "A-17"}}},
-		})
-		must(t, err)
-		return b
-	}
 	loose, sent, dropped := w.upload(picture), w.upload(picture), w.upload(picture)
-	b, other := draft(sent), draft(dropped)
+	b, other := w.posters(sent, "905320000001"), w.posters(dropped, "905320000001")
 	forget := func() {
 		t.Helper()
 		w.clock.advance(desk.UploadLife + time.Hour)
@@ -478,12 +480,7 @@ func TestBroadcast_waits(t *testing.T) {
 func TestBroadcast_fileWaits(t *testing.T) {
 	t.Parallel()
 	w, courier := newPostman(t)
-	b := w.draft(numbersFrom(0, 40)...)
-	_, err := w.Broadcasts.Edit(t.Context(), w.caller(), b.ID, &desk.BroadcastInput{
-		Template: desk.Field[desk.TemplateName]{Set: true, Value: desk.TemplateName{Name: "poster", Language: "en"}},
-		Values:   desk.Field[[]desk.BroadcastValue]{Set: true, Value: []desk.BroadcastValue{{Address: desk.MediaAddress, Value: w.upload(picture).ID.String()}, {Address: "button.0", Value: "A-17"}}},
-	})
-	must(t, err)
+	b := w.posters(w.upload(picture), numbersFrom(0, 40)...)
 	refuses := func(err error) {
 		courier.mu.Lock()
 		defer courier.mu.Unlock()

@@ -214,9 +214,7 @@ func (a *Service) Try(ctx context.Context, p desk.Principal, id desk.ID, d desk.
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range c.Contacts { // those that are merged have no name
-			delete(c.Names, id)
-		}
+		clear(c.Names) // those that are merged have none
 		if into := book.Contact(d.Into); into != nil {
 			c.Names[into.ID] = into.Name
 		}
