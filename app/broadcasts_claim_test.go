@@ -350,7 +350,7 @@ func TestBroadcast_hashes(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	taken := map[store.NumberHash]bool{}
-	w.store.takes = func(list []store.NumberHash) {
+	w.store.takes = func(_ store.Tx, list []store.NumberHash) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, h := range list {
@@ -652,6 +652,56 @@ func TestBroadcast_pair(t *testing.T) {
 	}
 	if got := w.Broadcasts.Outcomes(); got[desk.RowSent] != 100 || got[desk.RowPending] != 20 || got[desk.RowRefused] != 0 {
 		t.Errorf("the outcomes are %v", got)
+	}
+}
+
+// TestBroadcast_pairMerged: the provider takes nothing for two people for now, and they become one
+// before the next try. They get the message once, also if their other row is sent just then.
+func TestBroadcast_pairMerged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		into int
+		also bool // the other row is sent before this one takes the numbers
+		want int  // tries
+	}{
+		"into the first": {0, false, 3}, "into the second": {1, false, 3}, "sent meanwhile": {0, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newBetween(t, nil)
+			var open atomic.Bool
+			w.provider.plays(func(ctx context.Context, d provider.Dispatch) (provider.Receipt, error) {
+				if !open.Load() {
+					return provider.Receipt{}, &desk.Refusal{Type: desk.ProviderUnavailable, Message: "later", Failure: &desk.Failure{Code: 131056, Title: "Pair rate limit hit"}, RetryAfter: 600}
+				}
+				return takes(ctx, d)
+			})
+			people := []*desk.Contact{w.phoned("905320000001"), w.phoned("905320000002")}
+			b := w.draft("905320000001", "905320000002")
+			w.startBroadcast(b.ID)
+			var rows []desk.BroadcastRow
+			w.until(b.ID, "two refusals", func(*desk.Broadcast) bool {
+				rows = w.rowsOf(b.ID)
+				return !slices.ContainsFunc(rows, func(r desk.BroadcastRow) bool { return r.Status != desk.RowPending || r.Attempt.IsZero() })
+			})
+			_, err := w.Merges.Do(t.Context(), w.operator(), merges.Request{Into: people[c.into].ID, From: people[1-c.into].ID})
+			must(t, err)
+			if c.also {
+				w.store.takes = func(tx store.Tx, _ []store.NumberHash) {
+					there, err := tx.RowsToChange(b.ID, []desk.ID{rows[1].ID})
+					must(t, err)
+					change := store.Change(there[rows[1].ID])
+					change.Row.Status = desk.RowSent
+					must(t, tx.PutRows(b.ID, []store.RowChange{change}))
+				}
+			}
+			open.Store(true)
+			w.clock.advance(11 * time.Minute)
+			b = w.until(b.ID, "its end", in(desk.BroadcastDone))
+			if n := len(w.provider.sent()); n != c.want || b.Counts.ByStatus[desk.RowSent] != 1 || b.Counts.Skips[desk.SkipDuplicate] != 1 {
+				t.Errorf("%d were sent: %v, %v", n, b.Counts.ByStatus, b.Counts.Skips)
+			}
+		})
 	}
 }
 

@@ -48,6 +48,7 @@ type castHistory struct {
 func TestBroadcast_histories(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.checkpoints()
 	for n := range *broadcastHistories {
 		h := &castHistory{world: w, Rand: rand.New(rand.NewPCG(5, uint64(n))), numbers: numbersFrom(10*n, 4), holds: map[string]desk.ID{}, talks: map[desk.ID]*castTalk{}}
 		for i, number := range h.numbers {

@@ -29,9 +29,9 @@ type faultyStore struct {
 	ends func(when moment, messages int) error // called for each transaction that stores messages, at the moments commit and answer
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
-	newest func()                   // called after each look at the newest claims of a broadcast
-	drives func(*desk.Broadcast)    // called before a broadcast is stored
-	takes  func([]store.NumberHash) // called with the hashes of numbers that a row of a broadcast takes
+	newest func()                             // called after each look at the newest claims of a broadcast
+	drives func(*desk.Broadcast)              // called before a broadcast is stored
+	takes  func(store.Tx, []store.NumberHash) // called before a row of a broadcast takes these numbers
 
 	hang  func(ws desk.ID)       // called before templates and contacts of a dry run are read
 	queue func()                 // called before each page of events is read, like a wait for a connection
@@ -320,14 +320,14 @@ func (tx *faultyTx) Loads(policy desk.ID, members []desk.ID, most int) (map[desk
 
 func (tx *faultyTx) Now() desk.Time { return tx.Tx.Now() + desk.Time(tx.s.ahead.Load()) }
 
-func (tx *faultyTx) TakeNumbers(broadcast, row desk.ID, hashes []store.NumberHash) (bool, error) {
+func (tx *faultyTx) TakeNumbers(broadcast, row desk.ID, hashes []store.NumberHash, passed map[store.NumberHash]desk.ID) (bool, error) {
 	if tx.s.beaten.Load() {
 		return false, nil
 	}
 	if tx.s.takes != nil {
-		tx.s.takes(hashes)
+		tx.s.takes(tx.Tx, hashes)
 	}
-	return tx.Tx.TakeNumbers(broadcast, row, hashes)
+	return tx.Tx.TakeNumbers(broadcast, row, hashes, passed)
 }
 
 func (tx *faultyTx) TakeInbound(list []desk.InboundItem) ([]desk.InboundItem, error) {

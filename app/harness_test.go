@@ -127,6 +127,18 @@ func newWorldOn(t *testing.T, b app.Bounds, file worldStore, clock *clock) *worl
 	return w
 }
 
+// checkpoints lets the store work in the background for the rest of the test. A long test on
+// SQLite needs it: a log that nobody empties grows, and each read takes longer.
+func (w *world) checkpoints() {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.file.Run(ctx) }()
+	w.t.Cleanup(func() {
+		stop()
+		must(w.t, <-done)
+	})
+}
+
 // newFile makes a file with all tables.
 var newFile = sqlitetest.Copies(func(path string) (io.Closer, error) {
 	return sqlite.Open(context.Background(), sqlite.Config{Serves: true, Path: path})
@@ -592,4 +604,5 @@ type worldStore interface {
 	sandbox.Library
 	io.Closer
 	BindSecret(ctx context.Context, fingerprint string) error
+	Run(ctx context.Context) error
 }

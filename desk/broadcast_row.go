@@ -100,6 +100,25 @@ type TheirTurn struct {
 	InConversation bool // open, on the channel
 }
 
+// A RowClaim is a row that was claimed for a person.
+type RowClaim struct {
+	Row    ID
+	Status RowStatus
+}
+
+// Bars tells whether the claim keeps another row of its person from being sent. A row that was
+// skipped since has reached nobody. If both rows were refused for now, because two people became
+// one in between, the row that was added first is sent.
+func (c RowClaim) Bars(r *BroadcastRow) bool {
+	switch {
+	case c.Row == r.ID, c.Status == RowSkipped:
+		return false
+	case c.Status == RowPending && !r.Attempt.IsZero():
+		return c.Row.Compare(r.ID) < 0
+	}
+	return true
+}
+
 // A RowVerdict is the result of a row's turn: the reason why it is skipped, or what is sent.
 type RowVerdict struct {
 	Reason  RowReason // "": it is sent

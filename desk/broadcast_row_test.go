@@ -52,6 +52,34 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestRowClaim: a row that was claimed for somebody keeps their other rows from being sent, unless
+// it reached nobody: it was skipped since, or it waits like the other one, which was added before.
+func TestRowClaim(t *testing.T) {
+	t.Parallel()
+	fresh, refused := &desk.BroadcastRow{ID: desk.ID{5}}, &desk.BroadcastRow{ID: desk.ID{5}, Attempt: desk.ID{9}}
+	for _, c := range []struct {
+		by     byte
+		status desk.RowStatus
+		of     *desk.BroadcastRow
+		want   bool
+	}{
+		{5, desk.RowPending, refused, false},
+		{4, desk.RowPending, refused, true},
+		{6, desk.RowPending, refused, false},
+		{6, desk.RowPending, fresh, true},
+		{6, desk.RowSkipped, fresh, false},
+		{4, desk.RowSkipped, refused, false},
+		{6, desk.RowSending, refused, true},
+		{6, desk.RowInDoubt, refused, true},
+		{6, desk.RowRefused, refused, true},
+		{6, desk.RowSent, fresh, true},
+	} {
+		if got := (desk.RowClaim{Row: desk.ID{c.by}, Status: c.status}).Bars(c.of); got != c.want {
+			t.Errorf("row %d, %s: %v", c.by, c.status, got)
+		}
+	}
+}
+
 // TestJudge_utility: a stop word is about advertising only, and people with an open conversation
 // are passed over by default only then.
 func TestJudge_utility(t *testing.T) {

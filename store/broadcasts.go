@@ -106,9 +106,10 @@ type BroadcastTx interface {
 	DropRows(broadcast desk.ID, counted bool, limit int) (int, error)
 	DropNumbers(broadcast desk.ID, limit int) (int, error)
 
-	// TakeNumbers claims hashes of numbers for a row. It returns false if another row has one
-	// of them; then the transaction must not claim the row.
-	TakeNumbers(broadcast, row desk.ID, hashes []NumberHash) (bool, error)
+	// TakeNumbers claims hashes of numbers for a row. A hash that another row has is claimed only
+	// if that is the row that passed has for it. It returns false if another row has one of them;
+	// then the transaction must not claim the row.
+	TakeNumbers(broadcast, row desk.ID, hashes []NumberHash, passed map[NumberHash]desk.ID) (bool, error)
 
 	// RowFacts is the method of Store, in this transaction.
 	RowFacts(q RowQuestion) (RowFacts, error)
@@ -164,33 +165,13 @@ type RowQuestion struct {
 
 // RowFacts are the answers.
 type RowFacts struct {
-	Claimed map[desk.ID]desk.ID      // by contact: a row that was claimed for it; of several, any
-	Others  map[desk.ID]desk.ID      // by contact: another one, if there are several
-	Taken   map[NumberHash]desk.ID   // which row has taken a number
-	OptOuts map[NumberHash]desk.Time // when the holders opted out; without those who have not
-	Open    map[desk.ID]bool         // contacts with an open conversation on the channel
-}
-
-// ClaimedFor tells whether a row other than the given one was claimed for a contact.
-func (f *RowFacts) ClaimedFor(contact, row desk.ID) bool {
-	for _, by := range []desk.ID{f.Claimed[contact], f.Others[contact]} {
-		if !by.IsZero() && by != row {
-			return true
-		}
-	}
-	return false
+	Claimed map[desk.ID][]desk.RowClaim  // by contact: the rows that were claimed for it
+	Taken   map[NumberHash]desk.RowClaim // which row has taken a number
+	Choices map[NumberHash]OptOut        // the newest choices of the holders
+	Open    map[desk.ID]bool             // contacts with an open conversation on the channel
 }
 
 // NewRowFacts returns facts without an answer.
 func NewRowFacts() RowFacts {
-	return RowFacts{map[desk.ID]desk.ID{}, map[desk.ID]desk.ID{}, map[NumberHash]desk.ID{}, map[NumberHash]desk.Time{}, map[desk.ID]bool{}}
-}
-
-// AddClaim notes that a row was claimed for a contact.
-func (f *RowFacts) AddClaim(contact, row desk.ID) {
-	if by, known := f.Claimed[contact]; known && by != row {
-		f.Others[contact] = row
-		return
-	}
-	f.Claimed[contact] = row
+	return RowFacts{map[desk.ID][]desk.RowClaim{}, map[NumberHash]desk.RowClaim{}, map[NumberHash]OptOut{}, map[desk.ID]bool{}}
 }

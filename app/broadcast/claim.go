@@ -35,7 +35,7 @@ func (a *Service) claim(tx store.Tx, id desk.ID, row *desk.BroadcastRow, t *desk
 	if err != nil {
 		return false, false, err
 	}
-	l := looks[0]
+	l := &looks[0]
 	pending, err := stillPending(tx, row)
 	if err != nil || pending == nil {
 		return false, false, err
@@ -43,12 +43,8 @@ func (a *Service) claim(tx store.Tx, id desk.ID, row *desk.BroadcastRow, t *desk
 	now := pending[0]
 	change := store.Change(now)
 	if l.Verdict.Reason == "" {
-		ours, err := tx.TakeNumbers(id, row.ID, l.Numbers)
-		if err != nil {
+		if l, err = a.takeNumbers(tx, settings, b, t, l); err != nil {
 			return false, false, err
-		}
-		if !ours {
-			l.Verdict.Reason = desk.SkipDuplicate
 		}
 	}
 	if l.Verdict.Reason != "" {
@@ -61,6 +57,24 @@ func (a *Service) claim(tx store.Tx, id desk.ID, row *desk.BroadcastRow, t *desk
 	}
 	now.Claimed(at, a.Now())
 	return true, false, tx.PutRows(id, []store.RowChange{change})
+}
+
+// takeNumbers claims the numbers of a row that was judged. It returns the row as it is judged then.
+func (a *Service) takeNumbers(tx store.Tx, s *desk.Settings, b *desk.Broadcast, t *desk.Template, l *look) (*look, error) {
+	ours, err := tx.TakeNumbers(b.ID, l.Row.ID, l.Numbers, l.Passed)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ours:
+		l.Verdict.Reason = desk.SkipDuplicate
+	case l.Passed != nil: // a row that had a number may have been claimed meanwhile; from now on it can't
+		looks, err := a.look(tx, s, b, t, []*desk.BroadcastRow{l.Row}, tx.Now())
+		if err != nil {
+			return nil, err
+		}
+		return &looks[0], nil
+	}
+	return l, nil
 }
 
 // stillPending returns rows of one broadcast as they are now. It leaves out those that somebody

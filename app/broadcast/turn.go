@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"slices"
 
 	"parley/desk"
 	"parley/store"
@@ -37,7 +38,8 @@ type look struct {
 	Row     *desk.BroadcastRow
 	Contact *desk.Contact // nil: there is none
 	Verdict desk.RowVerdict
-	Numbers []store.NumberHash // of the person
+	Numbers []store.NumberHash           // of the person
+	Passed  map[store.NumberHash]desk.ID // other rows that have numbers, and do not keep this one from them
 }
 
 // look judges rows. t may be nil if the broadcast's stop has come.
@@ -97,15 +99,21 @@ func (a *Service) look(r reader, s *desk.Settings, b *desk.Broadcast, t *desk.Te
 		l := &looks[i]
 		is := desk.TheirTurn{Now: now, Contact: l.Contact}
 		if l.Contact != nil {
-			is.Taken = facts.ClaimedFor(l.Contact.ID, l.Row.ID)
+			is.Taken = slices.ContainsFunc(facts.Claimed[l.Contact.ID], func(by desk.RowClaim) bool { return by.Bars(l.Row) })
 			is.InConversation = facts.Open[l.Contact.ID]
 		}
 		for _, h := range l.Numbers {
-			by, taken := facts.Taken[h]
-			is.Taken = is.Taken || taken && by != l.Row.ID
+			if by, taken := facts.Taken[h]; taken && by.Bars(l.Row) {
+				is.Taken = true
+			} else if taken && by.Row != l.Row.ID {
+				if l.Passed == nil {
+					l.Passed = map[store.NumberHash]desk.ID{}
+				}
+				l.Passed[h] = by.Row
+			}
 		}
 		for _, h := range choices[i] {
-			is.OptedOut = is.OptedOut || facts.OptOuts[h] > 0
+			is.OptedOut = is.OptedOut || facts.Choices[h].Since > 0
 		}
 		l.Verdict = b.Judge(t, s, l.Row, is)
 	}

@@ -70,8 +70,11 @@ const (
 	numbersToDrop    = `SELECT hash FROM broadcast_numbers WHERE workspace_id = $1 AND broadcast_id = $2 LIMIT $3`
 	dropNumbersQuery = `DELETE FROM broadcast_numbers WHERE workspace_id = $1 AND broadcast_id = $2 AND hash = ANY ($3::bytea[])`
 	takeNumbersQuery = `INSERT INTO broadcast_numbers (workspace_id, broadcast_id, hash, row_id) SELECT w.id, $2::uuid, u.hash, $4::uuid FROM unnest($3::bytea[]) u (hash)` + inWorkspace + ` ON CONFLICT DO NOTHING`
-	takenQuery       = `SELECT hash, row_id FROM (SELECT DISTINCT unnest($3::bytea[])) u (h) CROSS JOIN LATERAL (SELECT * FROM broadcast_numbers WHERE workspace_id = $1 AND broadcast_id = $2 AND hash = u.h OFFSET 0) n`
-	claimedForQuery  = `SELECT contact_id, id` + ofEach3 + `
+	passNumberQuery  = `UPDATE broadcast_numbers SET row_id = $4 WHERE workspace_id = $1 AND broadcast_id = $2 AND hash = $3 AND row_id = $5`
+	takenQuery       = `SELECT n.hash, n.row_id, coalesce(r.status, '') FROM (SELECT DISTINCT unnest($3::bytea[])) u (h)
+		CROSS JOIN LATERAL (SELECT * FROM broadcast_numbers WHERE workspace_id = $1 AND broadcast_id = $2 AND hash = u.h OFFSET 0) n
+		LEFT JOIN broadcast_rows r ON r.workspace_id = $1 AND r.broadcast_id = $2 AND r.id = n.row_id`
+	claimedForQuery = `SELECT contact_id, id, status` + ofEach3 + `
 		(SELECT * FROM broadcast_rows WHERE workspace_id = $1 AND contact_id = u.i AND broadcast_id = $2 AND attempt_id IS NOT NULL OFFSET 0) r`
 	openWithQuery = `SELECT contact_id` + ofEach3 + `
 		(SELECT contact_id FROM conversations WHERE workspace_id = $1 AND channel_id = $2 AND contact_id = u.i AND status = 'open' OFFSET 0) c`
@@ -283,36 +286,27 @@ func (s *Store) RowFacts(ctx context.Context, ws desk.ID, q store.RowQuestion) (
 func rowFacts(p *pipe, ws desk.ID, q store.RowQuestion) (store.RowFacts, error) {
 	facts := store.NewRowFacts()
 	p.each(func(row pgx.Row) error {
-		var contact, by desk.ID
-		err := row.Scan(into(&contact), into(&by))
-		facts.AddClaim(contact, by)
+		var contact desk.ID
+		var by desk.RowClaim
+		err := row.Scan(into(&contact), into(&by.Row), (*string)(&by.Status))
+		facts.Claimed[contact] = append(facts.Claimed[contact], by)
 		return err
 	}, claimedForQuery, uuid(ws), uuid(q.Broadcast), uuids(q.Contacts))
-	p.each(func(row pgx.Row) error {
-		var h hash
-		var by desk.ID
-		err := row.Scan(&h, into(&by))
-		facts.Taken[store.NumberHash(h)] = by
-		return err
-	}, takenQuery, uuid(ws), uuid(q.Broadcast), hashes(q.Numbers))
+	p.each(readTaken(facts.Taken), takenQuery, uuid(ws), uuid(q.Broadcast), hashes(q.Numbers))
 	each(p, readID, func(id desk.ID) { facts.Open[id] = true }, openWithQuery, uuid(ws), uuid(q.Channel), uuids(q.Contacts))
-	p.each(func(row pgx.Row) error {
-		var h hash
-		var since desk.Time
-		err := row.Scan(&h, (*int64)(&since))
-		facts.OptOuts[store.NumberHash(h)] = since
-		return err
-	}, optedOutQuery, uuid(ws), hashes(q.Choices))
+	addChoices(p, facts.Choices, ws, q.Choices)
 	return facts, p.send("facts about people")
 }
 
-// hashes returns hashes as a parameter.
-func hashes(list []store.NumberHash) [][]byte {
-	values := make([][]byte, len(list))
-	for i := range list {
-		values[i] = list[i][:]
+// readTaken returns a function that reads which row has taken a number.
+func readTaken(taken map[store.NumberHash]desk.RowClaim) func(pgx.Row) error {
+	return func(row pgx.Row) error {
+		var h hash
+		var by desk.RowClaim
+		err := row.Scan(&h, into(&by.Row), (*string)(&by.Status))
+		taken[store.NumberHash(h)] = by
+		return err
 	}
-	return values
 }
 
 // RowsOfMessages returns the rows whose messages have these ids.
@@ -475,21 +469,18 @@ func (t *tx) DropNumbers(broadcast desk.ID, limit int) (int, error) {
 }
 
 // TakeNumbers waits for other transactions that take one of the numbers.
-func (t *tx) TakeNumbers(broadcast, row desk.ID, list []store.NumberHash) (bool, error) {
+func (t *tx) TakeNumbers(broadcast, row desk.ID, list []store.NumberHash, passed map[store.NumberHash]desk.ID) (bool, error) {
 	list = stored.SortHashes(list)
 	t.put(takeNumbersQuery, uuid(t.ws), uuid(broadcast), hashes(list), uuid(row))
-	ours := 0
-	t.each(func(r pgx.Row) error {
-		var h hash
-		var by desk.ID
-		err := r.Scan(&h, into(&by))
-		if by == row {
-			ours++
+	for _, h := range list {
+		if from := passed[h]; !from.IsZero() {
+			t.put(passNumberQuery, uuid(t.ws), uuid(broadcast), h[:], uuid(row), uuid(from))
 		}
-		return err
-	}, takenQuery, uuid(t.ws), uuid(broadcast), hashes(list))
+	}
+	taken := map[store.NumberHash]desk.RowClaim{}
+	t.each(readTaken(taken), takenQuery, uuid(t.ws), uuid(broadcast), hashes(list))
 	err := t.send("take numbers")
-	return ours == len(list), err
+	return !slices.ContainsFunc(list, func(h store.NumberHash) bool { return taken[h].Row != row }), err
 }
 
 func (t *tx) RowFacts(q store.RowQuestion) (store.RowFacts, error) { return rowFacts(t.pipe, t.ws, q) }

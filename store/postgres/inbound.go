@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	optOutQuery   = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
-	optedOutQuery = `SELECT number_hash, since FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[]) AND since > 0`
-	choicesQuery  = `SELECT number_hash, since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[])`
+	optOutQuery  = `SELECT since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = $2`
+	choicesQuery = `SELECT number_hash, since, at FROM opt_outs WHERE workspace_id = $1 AND number_hash = ANY ($2::bytea[])`
 )
 
 func readOptOut(row pgx.Row) (*store.OptOut, error) {
@@ -25,22 +24,32 @@ func readOptOut(row pgx.Row) (*store.OptOut, error) {
 
 // Choices returns the newest marketing choices of the holders of numbers.
 func (s *Store) Choices(ctx context.Context, ws desk.ID, numbers []store.NumberHash) (found map[store.NumberHash]store.OptOut, err error) {
-	hashes := make([][]byte, len(numbers))
-	for i := range numbers {
-		hashes[i] = numbers[i][:]
-	}
 	err = s.read(ctx, func(p *pipe) error {
 		found = map[store.NumberHash]store.OptOut{}
-		_, err := all(p, "opt-outs", func(row pgx.Row) (struct{}, error) {
-			var hash []byte
-			var o store.OptOut
-			err := row.Scan(&hash, (*int64)(&o.Since), (*int64)(&o.At))
-			found[store.NumberHash(hash)] = o
-			return struct{}{}, err
-		}, choicesQuery, uuid(ws), hashes)
-		return err
+		addChoices(p, found, ws, numbers)
+		return p.send("opt-outs")
 	})
 	return found, err
+}
+
+// addChoices reads choices with the next round trip.
+func addChoices(p *pipe, found map[store.NumberHash]store.OptOut, ws desk.ID, numbers []store.NumberHash) {
+	p.each(func(row pgx.Row) error {
+		var h hash
+		var o store.OptOut
+		err := row.Scan(&h, (*int64)(&o.Since), (*int64)(&o.At))
+		found[store.NumberHash(h)] = o
+		return err
+	}, choicesQuery, uuid(ws), hashes(numbers))
+}
+
+// hashes returns hashes as a parameter.
+func hashes(list []store.NumberHash) [][]byte {
+	values := make([][]byte, len(list))
+	for i := range list {
+		values[i] = list[i][:]
+	}
+	return values
 }
 
 const (

@@ -51,15 +51,17 @@ const (
 	toCancelQuery    = `SELECT ` + rowColumns + ofTurns + ` LIMIT +?`
 	dropRowQuery     = `DELETE FROM broadcast_rows WHERE workspace_id = ? AND broadcast_id = ? AND id = ?`
 	dropNumbersQuery = `DELETE FROM broadcast_numbers WHERE workspace_id = ?1 AND broadcast_id = ?2 AND hash IN (SELECT hash FROM broadcast_numbers WHERE workspace_id = ?1 AND broadcast_id = ?2 LIMIT +?3)`
-	takeNumberQuery  = `INSERT INTO broadcast_numbers (workspace_id, broadcast_id, hash, row_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	takenQuery       = `SELECT row_id FROM broadcast_numbers WHERE workspace_id = ? AND broadcast_id = ? AND hash = ?`
-	claimedForQuery  = `SELECT id FROM broadcast_rows INDEXED BY broadcast_rows_contact WHERE workspace_id = ? AND contact_id = ? AND broadcast_id = ? AND attempt_id IS NOT NULL`
-	openWithQuery    = `SELECT 1 FROM conversations WHERE workspace_id = ? AND channel_id = ? AND contact_id = ? AND status = 'open'`
-	placeQuery       = `SELECT seq, tag FROM broadcast_places WHERE workspace_id = ?`
-	beginPlaceQuery  = `INSERT INTO broadcast_places (workspace_id, seq, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
-	movePlaceQuery   = `UPDATE broadcast_places SET seq = ?, tag = ? WHERE workspace_id = ? AND seq = ? AND tag = ?`
-	moveRowsQuery    = `UPDATE broadcast_rows SET contact_id = ? WHERE workspace_id = ? AND contact_id = ? RETURNING broadcast_id, id`
-	returnRowQuery   = `UPDATE broadcast_rows SET contact_id = ? WHERE workspace_id = ? AND broadcast_id = ? AND id = ? AND contact_id IS NOT NULL`
+	takeNumberQuery  = `INSERT INTO broadcast_numbers (workspace_id, broadcast_id, hash, row_id) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET row_id = excluded.row_id`
+	takenQuery       = `SELECT n.row_id, r.status FROM broadcast_numbers n
+		LEFT JOIN broadcast_rows r ON r.workspace_id = n.workspace_id AND r.broadcast_id = n.broadcast_id AND r.id = n.row_id
+		WHERE n.workspace_id = ? AND n.broadcast_id = ? AND n.hash = ?`
+	claimedForQuery = `SELECT id, status FROM broadcast_rows INDEXED BY broadcast_rows_contact WHERE workspace_id = ? AND contact_id = ? AND broadcast_id = ? AND attempt_id IS NOT NULL`
+	openWithQuery   = `SELECT 1 FROM conversations WHERE workspace_id = ? AND channel_id = ? AND contact_id = ? AND status = 'open'`
+	placeQuery      = `SELECT seq, tag FROM broadcast_places WHERE workspace_id = ?`
+	beginPlaceQuery = `INSERT INTO broadcast_places (workspace_id, seq, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	movePlaceQuery  = `UPDATE broadcast_places SET seq = ?, tag = ? WHERE workspace_id = ? AND seq = ? AND tag = ?`
+	moveRowsQuery   = `UPDATE broadcast_rows SET contact_id = ? WHERE workspace_id = ? AND contact_id = ? RETURNING broadcast_id, id`
+	returnRowQuery  = `UPDATE broadcast_rows SET contact_id = ? WHERE workspace_id = ? AND broadcast_id = ? AND id = ? AND contact_id IS NOT NULL`
 )
 
 func readBroadcast(s *stmt) *desk.Broadcast {
@@ -284,15 +286,19 @@ func (s *Store) RowFacts(ctx context.Context, ws desk.ID, q store.RowQuestion) (
 	return facts, err
 }
 
+func readClaim(s *stmt) desk.RowClaim {
+	return desk.RowClaim{Row: s.readID(), Status: desk.RowStatus(s.readText())}
+}
+
 func rowFacts(c conn, ws desk.ID, q store.RowQuestion) (store.RowFacts, error) {
 	facts := store.NewRowFacts()
 	for _, id := range q.Contacts {
-		claimed, err := all("claims for a contact", c.stmt(claimedForQuery).id(ws).id(id).id(q.Broadcast), (*stmt).readID)
+		claims, err := all("claims for a contact", c.stmt(claimedForQuery).id(ws).id(id).id(q.Broadcast), readClaim)
 		if err != nil {
 			return facts, err
 		}
-		for _, by := range claimed {
-			facts.AddClaim(id, by)
+		if claims != nil {
+			facts.Claimed[id] = claims
 		}
 		open, err := one("open conversation", c.stmt(openWithQuery).id(ws).id(q.Channel).id(id), func(*stmt) bool { return true })
 		if err != nil {
@@ -303,11 +309,11 @@ func rowFacts(c conn, ws desk.ID, q store.RowQuestion) (store.RowFacts, error) {
 		}
 	}
 	for _, h := range q.Numbers {
-		by, err := one("number", c.stmt(takenQuery).id(ws).id(q.Broadcast).bytes(h[:]), (*stmt).readID)
+		by, err := one("number", c.stmt(takenQuery).id(ws).id(q.Broadcast).bytes(h[:]), readClaim)
 		if err != nil {
 			return facts, err
 		}
-		if !by.IsZero() {
+		if !by.Row.IsZero() {
 			facts.Taken[h] = by
 		}
 	}
@@ -316,9 +322,7 @@ func rowFacts(c conn, ws desk.ID, q store.RowQuestion) (store.RowFacts, error) {
 		if err != nil {
 			return facts, err
 		}
-		if o.Since > 0 {
-			facts.OptOuts[h] = o.Since
-		}
+		facts.Choices[h] = o
 	}
 	return facts, nil
 }
@@ -509,10 +513,10 @@ func (t *tx) DropNumbers(broadcast desk.ID, limit int) (int, error) {
 	return t.c.Changes(), failed("drop numbers", err)
 }
 
-func (t *tx) TakeNumbers(broadcast, row desk.ID, list []store.NumberHash) (bool, error) {
+func (t *tx) TakeNumbers(broadcast, row desk.ID, list []store.NumberHash, passed map[store.NumberHash]desk.ID) (bool, error) {
 	for _, h := range list {
-		by, err := one("number", t.c.stmt(takenQuery).id(t.ws).id(broadcast).bytes(h[:]), (*stmt).readID)
-		if err != nil || !by.IsZero() && by != row {
+		by, err := one("number", t.c.stmt(takenQuery).id(t.ws).id(broadcast).bytes(h[:]), readClaim)
+		if err != nil || !by.Row.IsZero() && by.Row != row && by.Row != passed[h] {
 			return false, err
 		}
 	}

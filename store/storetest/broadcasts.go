@@ -344,7 +344,7 @@ func broadcastClaims(t *testing.T, s store.Store) {
 	take := func(row desk.ID, want bool, hashes ...store.NumberHash) {
 		t.Helper()
 		commit(t, s, ws, func(tx store.Tx) error {
-			ours, err := tx.TakeNumbers(b.ID, row, hashes)
+			ours, err := tx.TakeNumbers(b.ID, row, hashes, nil)
 			if ours != want {
 				t.Errorf("taken: %v, want %v", ours, want)
 			}
@@ -356,7 +356,7 @@ func broadcastClaims(t *testing.T, s store.Store) {
 	take(first.ID, true, one)
 	take(second.ID, true, three)
 	commit(t, s, ws, func(tx store.Tx) error {
-		ours, err := tx.TakeNumbers(b.ID, second.ID, []store.NumberHash{two})
+		ours, err := tx.TakeNumbers(b.ID, second.ID, []store.NumberHash{two}, nil)
 		if ours {
 			t.Error("a number is claimed for two rows")
 		}
@@ -373,8 +373,9 @@ func broadcastClaims(t *testing.T, s store.Store) {
 	check := func(facts store.RowFacts, err error) {
 		t.Helper()
 		must(t, err)
-		if !facts.ClaimedFor(contact, second.ID) || facts.ClaimedFor(contact, first.ID) || facts.Taken[one] != first.ID || len(facts.Taken) != 1 ||
-			!facts.Open[contact] || len(facts.Open) != 1 || facts.OptOuts[two] != 9 || len(facts.OptOuts) != 1 {
+		claim := desk.RowClaim{Row: first.ID, Status: first.Status}
+		if !slices.Equal(facts.Claimed[contact], []desk.RowClaim{claim}) || len(facts.Claimed) != 1 || facts.Taken[one] != claim || len(facts.Taken) != 1 ||
+			!facts.Open[contact] || len(facts.Open) != 1 || facts.Choices[two].Since != 9 || facts.Choices[one].Since != 0 {
 			t.Errorf("facts: %+v", facts)
 		}
 	}
@@ -384,6 +385,27 @@ func broadcastClaims(t *testing.T, s store.Store) {
 		check(facts, nil)
 		return err
 	})
+	// A row is passed by another one, which gets its numbers, and no third row's.
+	third := aRow(b, "34612345603")
+	putRow(t, s, ws, b, third)
+	passes := func(passed map[store.NumberHash]desk.ID, want bool) {
+		t.Helper()
+		commit(t, s, ws, func(tx store.Tx) error {
+			ours, err := tx.TakeNumbers(b.ID, third.ID, []store.NumberHash{one, {4}}, passed)
+			if ours != want {
+				t.Errorf("taken from %v: %v, want %v", passed, ours, want)
+			}
+			return err
+		})
+	}
+	passes(map[store.NumberHash]desk.ID{one: second.ID}, false)
+	passes(map[store.NumberHash]desk.ID{two: first.ID}, false)
+	passes(map[store.NumberHash]desk.ID{one: first.ID}, true)
+	passes(nil, true)
+	facts, err := s.RowFacts(t.Context(), ws, store.RowQuestion{Broadcast: b.ID, Channel: channel, Numbers: []store.NumberHash{one, two}})
+	if must(t, err); facts.Taken[one].Row != third.ID || facts.Taken[two].Row != first.ID {
+		t.Errorf("taken: %v", facts.Taken)
+	}
 	for i, r := range []*desk.BroadcastRow{first, second, first} {
 		at := &desk.Attempt{ID: idAt(now()), Key: r.NextKey(), Actor: desk.Actor{Kind: desk.ByCLI}, Phase: desk.Refused, CreatedAt: desk.Time(10 + i), SettledAt: 1, Broadcast: b.ID}
 		commit(t, s, ws, func(tx store.Tx) error { return tx.PutAttempt(at) })
@@ -409,12 +431,12 @@ func broadcastClaims(t *testing.T, s store.Store) {
 	equal(t, "times", times, []desk.Time{11, 12})
 	commit(t, s, ws, func(tx store.Tx) error {
 		n, err := tx.DropNumbers(b.ID, 9)
-		if n != 3 {
+		if n != 4 {
 			t.Errorf("%d numbers are dropped", n)
 		}
 		return err
 	})
-	facts, err := s.RowFacts(t.Context(), ws, q)
+	facts, err = s.RowFacts(t.Context(), ws, q)
 	if must(t, err); len(facts.Taken) > 0 {
 		t.Errorf("numbers are left: %v", facts.Taken)
 	}
