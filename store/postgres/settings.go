@@ -306,10 +306,10 @@ const (
 // unsettled attempt with this id belongs to, or NotFound.
 func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err error) {
 	err = s.read(ctx, func(p *pipe) error {
-		read := func(row pgx.Row) error { return row.Scan(into(&ws)) }
-		p.each(read, workspaceOfAttempt, uuid(id))
-		p.each(read, workspaceOfRecord, id.String())
-		return p.send("directory")
+		if ws, err = one(p, "directory", readID, workspaceOfRecord, id.String()); ws.IsZero() && err == nil {
+			ws, err = one(p, "attempts", readID, workspaceOfAttempt, uuid(id)) // on a cluster, this asks all shards
+		}
+		return err
 	})
 	if err == nil && ws.IsZero() {
 		err = stored.NoRecord(id)
