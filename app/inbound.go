@@ -388,11 +388,6 @@ func (a *App) takeUpdate(ctx context.Context, tx store.Tx, own *desk.Channel, h 
 		return nil, false, a.move(tx, channel.ID, h.Move)
 	}
 	if h.Status != nil {
-		if h.Status.UserID != "" { // do this first, so that the contact's event comes before that of the message
-			if err := a.rememberRecipient(tx, channel.ID, h.Status.ExternalID, h.Status.UserID); err != nil {
-				return nil, false, err
-			}
-		}
 		dropped, err = a.takeStatus(ctx, tx, channel.ID, *h.Status, then)
 		return nil, dropped, err
 	}
@@ -433,7 +428,11 @@ func (a *App) takeStatus(ctx context.Context, tx store.Tx, channel desk.ID, n de
 	if err != nil {
 		return false, err
 	}
-	if m == nil && !n.Attempt.IsZero() { // perhaps the first report that it was accepted
+	if m != nil { // do this first, so that the contact's event comes before that of the message
+		if err := a.rememberRecipient(tx, m, n.UserID); err != nil {
+			return false, err
+		}
+	} else if !n.Attempt.IsZero() { // perhaps the first report that it was accepted
 		at, err := tx.Attempt(n.Attempt)
 		if err != nil {
 			return false, err

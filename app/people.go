@@ -90,17 +90,25 @@ func (a *App) remember(tx store.Tx, contact desk.ID, p person, actor desk.Actor)
 }
 
 // rememberRecipient adds the provider's id of the recipient of a message to the contact,
-// because the person's next message may have only that id.
-func (a *App) rememberRecipient(tx store.Tx, channel desk.ID, externalID, userID string) error {
-	m, err := tx.MessageBy(channel, externalID)
-	if err != nil || m == nil || m.Direction != desk.Outbound {
+// because the person's next message may have only that id. Of the reports about a message, all
+// but the first find that somebody has it, and need not look who the recipient is.
+func (a *App) rememberRecipient(tx store.Tx, m *desk.Message, userID string) error {
+	if userID == "" || m.Direction != desk.Outbound {
+		return nil
+	}
+	p := a.person(tx, m.ChannelID, "", userID)
+	book, err := tx.Book(p.lookup())
+	if err != nil || !slices.ContainsFunc(p.identities, func(i desk.Identity) bool {
+		held, err := book.Holder(i)
+		return err != nil || held == nil || !held.Spells(i)
+	}) {
 		return err
 	}
 	c, err := tx.Conversation(m.ConversationID)
 	if err != nil || c == nil {
 		return err
 	}
-	return a.remember(tx, c.ContactID, a.person(tx, channel, "", userID), byProvider(channel))
+	return a.remember(tx, c.ContactID, p, byProvider(m.ChannelID))
 }
 
 // move processes the report that a person has another number or id. An identity that
