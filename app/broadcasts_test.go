@@ -86,7 +86,16 @@ func (w *world) until(id desk.ID, what string, ok func(*desk.Broadcast) bool) *d
 			w.t.Logf("it is %s as %q until %s: %v", b.State, b.Reason, b.ResumesAt, b.Counts.ByStatus)
 		}
 	}()
-	waitFor(w.t, what, func() bool { b = w.broadcastNow(id); return ok(b) })
+	// It may take long, but not without a change.
+	for counts, done := "", false; !done; {
+		waitFor(w.t, what, func() bool {
+			b = w.broadcastNow(id)
+			was := counts
+			counts = fmt.Sprint(b.Counts)
+			done = ok(b)
+			return done || was != "" && was != counts
+		})
+	}
 	return b
 }
 
