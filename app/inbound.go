@@ -428,11 +428,7 @@ func (a *App) takeStatus(ctx context.Context, tx store.Tx, channel desk.ID, n de
 	if err != nil {
 		return false, err
 	}
-	if m != nil { // do this first, so that the contact's event comes before that of the message
-		if err := a.rememberRecipient(tx, m, n.UserID); err != nil {
-			return false, err
-		}
-	} else if !n.Attempt.IsZero() { // perhaps the first report that it was accepted
+	if m == nil && !n.Attempt.IsZero() { // perhaps the first report that it was accepted
 		at, err := tx.Attempt(n.Attempt)
 		if err != nil {
 			return false, err
@@ -461,8 +457,9 @@ func (a *App) takeStatus(ctx context.Context, tx store.Tx, channel desk.ID, n de
 
 // moveForward moves a stored message forward to a status.
 func (a *App) moveForward(tx store.Tx, m *desk.Message, n desk.StatusUpdate) error {
-	if m.Direction != desk.Outbound {
-		return nil
+	// Do this first, so that the contact's event comes before that of the message.
+	if err := a.rememberRecipient(tx, m, n.UserID); err != nil || m.Direction != desk.Outbound {
+		return err
 	}
 	was := m.IsAnswer()
 	events := a.reach(m, n)

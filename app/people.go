@@ -90,18 +90,16 @@ func (a *App) remember(tx store.Tx, contact desk.ID, p person, actor desk.Actor)
 }
 
 // rememberRecipient adds the provider's id of the recipient of a message to the contact,
-// because the person's next message may have only that id. Of the reports about a message, all
-// but the first find that somebody has it, and need not look who the recipient is.
+// because the person's next message may have only that id. All reports but the first find
+// that somebody has it, and need not look who the recipient is.
 func (a *App) rememberRecipient(tx store.Tx, m *desk.Message, userID string) error {
 	if userID == "" || m.Direction != desk.Outbound {
 		return nil
 	}
 	p := a.person(tx, m.ChannelID, "", userID)
 	book, err := tx.Book(p.lookup())
-	if err != nil || !slices.ContainsFunc(p.identities, func(i desk.Identity) bool {
-		held, err := book.Holder(i)
-		return err != nil || held == nil || !held.Spells(i)
-	}) {
+	unknown := func(i desk.Identity) bool { held := book.Oldest(i); return held == nil || !held.Spells(i) }
+	if err != nil || !slices.ContainsFunc(p.identities, unknown) {
 		return err
 	}
 	c, err := tx.Conversation(m.ConversationID)
