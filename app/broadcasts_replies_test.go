@@ -88,8 +88,9 @@ type rowWas struct {
 // A rowOf names a row by its broadcast and its contact.
 type rowOf struct{ broadcast, contact desk.ID }
 
-// recomputed computes rows from all messages, and from the opt-outs at the provider.
-func recomputed(messages []*desk.Message, notices map[desk.ID]desk.Time) map[rowOf]rowWas {
+// recomputed computes rows from all messages, from the opt-outs at the provider, and from when each
+// message of a broadcast was claimed: from then on, its person can answer it.
+func recomputed(messages []*desk.Message, notices, claimed map[desk.ID]desk.Time) map[rowOf]rowWas {
 	const week = desk.Time(7 * 24 * 60 * 60 * 1000)
 	rows := map[rowOf]rowWas{}
 	sent := map[desk.ID][]*desk.Message{} // by contact
@@ -105,12 +106,12 @@ func recomputed(messages []*desk.Message, notices map[desk.ID]desk.Time) map[row
 	of := func(contact desk.ID, at desk.Time, quoted desk.ID) (m *desk.Message) {
 		if m = byID[quoted]; m == nil {
 			for _, before := range sent[contact] {
-				if before.TS < at && (m == nil || before.TS > m.TS) {
+				if claimed[before.ID] < at && (m == nil || claimed[before.ID] > claimed[m.ID]) {
 					m = before
 				}
 			}
 		}
-		if m == nil || at > m.TS+week {
+		if m == nil || at > claimed[m.ID]+week {
 			return nil
 		}
 		return m
@@ -159,11 +160,13 @@ func TestBroadcast_followed(t *testing.T) {
 	numbers := numbersFrom(0, *followedPeople)
 	var list []*desk.Broadcast
 	sent := map[string][]desk.BroadcastRow{} // by number
+	claimed := map[desk.ID]desk.Time{}       // by message
 	for range 3 {
 		b := w.sendsTo(numbers...)
 		list = append(list, b)
 		for _, r := range w.rowsOf(b.ID) {
 			sent[r.To] = append(sent[r.To], r)
+			claimed[r.Message] = r.SentAt
 		}
 		w.clock.advance(3 * 24 * time.Hour)
 	}
@@ -225,7 +228,7 @@ func TestBroadcast_followed(t *testing.T) {
 	for len(w.due()) > 0 {
 		w.takeIn()
 	}
-	want := recomputed(w.allMessages(), notices)
+	want := recomputed(w.allMessages(), notices, claimed)
 	shown := func() map[rowOf]rowWas {
 		rows := map[rowOf]rowWas{}
 		for _, b := range list {
