@@ -164,11 +164,11 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 func (b *tab) place() string {
 	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
 	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.title + "\n" + document.body.innerText.slice(0, 2000)`))
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + " " + document.title + ", focus in " + document.activeElement.outerHTML.slice(0, 100) + ": " + document.body.innerText.slice(0, 2000)`))
 	if err != nil {
 		return err.Error()
 	}
-	return text
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // open loads a page.
@@ -187,7 +187,7 @@ func look[T any](b *tab, script string) T {
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 	if err != nil {
-		b.t.Fatalf("%s: %v\n%s", script, err, b.place())
+		b.t.Fatalf("%s: %v on %s", script, err, b.place())
 	}
 	return v
 }
@@ -203,7 +203,7 @@ func (b *tab) wait(condition string) {
 			return
 		}
 		if time.Now().After(stop) {
-			b.t.Fatalf("still waiting for: %s (%v)\n%s", condition, err, b.place())
+			b.t.Fatalf("still waiting for: %s (%v) on %s", condition, err, b.place())
 		}
 	}
 }

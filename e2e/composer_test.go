@@ -136,11 +136,17 @@ func TestComposer(t *testing.T) {
 	if text := typed(); text != "Our price list" {
 		t.Errorf("after the cut, the text is %q", text)
 	}
+	// The customer writes meanwhile. The page shows this, and still tells how the send went.
+	m.must("sandbox", "inbound", "--channel", m.channel, "--from", "+34612555777", "--text", "Also on Sundays?")
+	b.wait(`document.querySelector("#thread").innerText.includes("Also on Sundays?")`)
+	if seen := look[string](b, `{ const form = document.querySelector("#reply"), main = form.querySelector(".main"); [main.textContent, main.inert, form.querySelector("[name=close]").inert, form.querySelector(".state")?.textContent].join(", ") }`); seen != "Try again, false, true, No answer came. If you try again, each is still sent only once." {
+		t.Errorf("after an update of the page, the form is: %s", seen)
+	}
 	c.cuts.Store(false)
 	look[bool](b, "window.before = true")
 	b.click("#reply .btn.main")
 	b.wait(`!window.before && document.querySelector("#thread")?.innerText.includes("Our price list")`)
-	if list := decode[struct{ Data []struct{ Kind string } }](t, api.must(t, 200, "GET", "/conversations/"+talk+"/messages", "")).Data; len(list) != 3 || list[0].Kind != "document" {
+	if list := decode[struct{ Data []struct{ Kind string } }](t, api.must(t, 200, "GET", "/conversations/"+talk+"/messages", "")).Data; len(list) != 4 || list[0].Kind != "document" {
 		t.Errorf("messages: %+v", list)
 	}
 

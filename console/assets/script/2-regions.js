@@ -92,6 +92,9 @@ const inUse = (list) => list.contains(active()) || (matchMedia("(hover: hover)")
 const kept = (n) => n.nodeType === 1 && (n.matches("[data-keep], dialog[open]") || (n.matches("textarea") && n.value) ||
 	(n === active() && n.matches("input, textarea, select")));
 
+// scripted are the attributes that this page sets, so an update does not remove them.
+const scripted = new Set(["open", "inert", "data-busy"]);
+
 function morph(from, to, waits) {
 	if (kept(from) || from.isEqualNode(to)) return;
 	if (from.nodeType !== 1) return void (from.data = to.data);
@@ -102,7 +105,7 @@ function morph(from, to, waits) {
 		from.to = to;
 		return void setTimeout(() => from.name === "seen_message" && all(".bubble").at(-1)?.matches(".theirs") ? seen() : setTimeout(seen, 1000));
 	}
-	for (const { name } of [...from.attributes]) name === "open" || to.hasAttribute(name) || from.removeAttribute(name);
+	for (const { name } of [...from.attributes]) scripted.has(name) || to.hasAttribute(name) || from.removeAttribute(name);
 	for (const { name, value } of to.attributes) name === "open" || from.setAttribute(name, value);
 	children(from, to, waits);
 }

@@ -41,6 +41,7 @@ async function send(form, button) {
 	const draft = mine + form.dataset.draft, text = form.elements.reply?.value, bubble = make("li", "bubble ours");
 	state.role = "status";
 	state.textContent = "Sending…";
+	state.dataset.keep = button.dataset.keep = ""; // they tell how the send went, which no update of the page knows
 	button.focus();
 	if (attached(form)) {
 		const sent = sendFiles(form, button, state);
