@@ -16,7 +16,11 @@ import (
 	"parley/provider"
 )
 
-var mergeModels = flag.Int("merge-models", 5, "TestMerge_model: how many merges are undone after random changes. Long run: -run 'TestMerge_model|TestPostgres/TestMerge_model' -merge-models 10000 -timeout 5h")
+var mergeModels = flag.Int("merge-models", 5, "TestMerge_model: how many merges are undone after random changes. Long run: -run 'TestMerge_model|TestPostgres/TestMerge_model' -merge-models 10000 -timeout 2h")
+
+// mergesInAWorld is how many merges TestMerge_model makes in one workspace: a round reads all
+// attempts of it.
+const mergesInAWorld = 250
 
 // mergeFields are the fields that a merge decides about. The first three are handles.
 var mergeFields = []string{"external_id", "email", "phone", "name", "note", "owner", "attributes.plan"}
@@ -243,16 +247,22 @@ type mergeRound struct {
 // model says.
 func TestMerge_model(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	channels := []desk.ID{w.channel, w.addChannel()}
-	_, _, err := w.PutAttribute(t.Context(), w.operator(), desk.AttributeInput{Key: "plan", Label: text("Plan"), Type: text("text")})
-	must(t, err)
-	for n := range *mergeModels {
-		r := &mergeRound{world: w, Rand: rand.New(rand.NewPCG(3, uint64(n))), n: n, channels: channels}
-		r.into, r.by = w.drawn(r.Rand, channels, n, 0), w.drawn(r.Rand, channels, n, 1)
-		if r.run(); t.Failed() {
-			t.Fatalf("in round %d", n)
-		}
+	for begin := 0; begin < *mergeModels; begin += mergesInAWorld {
+		t.Run(fmt.Sprint("from=", begin), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.checkpoints()
+			channels := []desk.ID{w.channel, w.addChannel()}
+			_, _, err := w.PutAttribute(t.Context(), w.operator(), desk.AttributeInput{Key: "plan", Label: text("Plan"), Type: text("text")})
+			must(t, err)
+			for n := begin; n < min(begin+mergesInAWorld, *mergeModels); n++ {
+				r := &mergeRound{world: w, Rand: rand.New(rand.NewPCG(3, uint64(n))), n: n, channels: channels}
+				r.into, r.by = w.drawn(r.Rand, channels, n, 0), w.drawn(r.Rand, channels, n, 1)
+				if r.run(); t.Failed() {
+					t.Fatalf("in round %d", n)
+				}
+			}
+		})
 	}
 }
 
