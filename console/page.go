@@ -110,7 +110,7 @@ func (c *call) render(status int, name string, v view) error {
 	if v.Form == nil {
 		v.Form = c.form
 	}
-	p := page{view: v, From: c.from, At: c.partsAt(), Section: cmp.Or(v.In, section(c.r.URL.Path, 0)), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Sound: soundOn(c.r), Enter: enterSends(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
+	p := page{view: v, From: c.from, At: c.partsAt(), Section: cmp.Or(v.In, navigation(c.r.URL.Path)), Sub: section(c.r.URL.Path, 1), Theme: theme(c.r), Keys: keysOn(c.r), Sound: soundOn(c.r), Enter: enterSends(c.r), Toast: toasts[c.query("done")], Files: &c.s.files}
 	if c.p.Settings != nil {
 		p.Me, p.Team, p.Admin = c.p.Settings.Member(c.p.Actor.ID), c.p.Settings.Name, c.may(desk.Administer)
 	}
@@ -250,6 +250,14 @@ func (s *Server) template(name string) (*template.Template, error) {
 		return template.New(name).Funcs(funcs).ParseFS(templates, files...)
 	}))
 	return parse.(func() (*template.Template, error))()
+}
+
+// navigation returns the section of the navigation that the page at a path is in.
+func navigation(path string) string {
+	if at := section(path, 0); at != "conflicts" {
+		return at
+	}
+	return "contacts" // its list leads to the conflicts
 }
 
 // section returns the part of a path with the index n, or "" if there is none.

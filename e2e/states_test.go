@@ -305,9 +305,9 @@ func (st *stage) shots(t *testing.T) []shot {
 	ownPolicy := func(b *tab) { // the channel's own policy, which it may have since an earlier state
 		b.t.Helper()
 		aPolicy(b)
-		if !look[bool](b, `!!document.querySelector("[data-dialog]")`) {
+		if !look[bool](b, `!!document.querySelector("#main [data-dialog]")`) {
 			sending("main form .btn")(b)
-			b.wait("document.querySelector('[data-dialog]')")
+			b.wait("document.querySelector('#main [data-dialog]')")
 		}
 	}
 	aSnippet := through("/settings/snippets", "[data-row]")
@@ -417,7 +417,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"import", admin, at(imports[0])},
 		{"import-wrong", admin, wrong(at(imports[0]))},
 		{"import-stop", admin, at(imports[0] + "stop")},
-		{"import-stop-dialog", admin, acting(at(imports[0]), pushing("[data-dialog]", "dialog[open]"))},
+		{"import-stop-dialog", admin, acting(at(imports[0]), pushing("#main [data-dialog]", "dialog[open]"))},
 		{"import-checked", admin, at(imports[1])},
 		{"import-done", admin, at(imports[2])},
 		{"broadcast-file", admin, at(imports[3])},
@@ -435,7 +435,7 @@ func (st *stage) shots(t *testing.T) []shot {
 			look[bool](b, `{ document.querySelector("[name='was.name']").value = "Somebody"; document.querySelector("[name=name]").value = "Else"; true }`)
 		}, sending("#contact .btn.main"))},
 		{"contact-delete", admin, at("/contacts/" + st.people["off"] + "/delete")},
-		{"contact-delete-dialog", admin, acting(contact, pushing("[data-dialog]", "dialog[open]"))},
+		{"contact-delete-dialog", admin, acting(contact, pushing("#main [data-dialog]", "dialog[open]"))},
 		{"contact-merge-find", agent, at("/contacts/" + st.people["off"] + "/merge?q=ada")},
 		{"contact-merge-none", agent, at("/contacts/" + st.people["off"] + "/merge?q=xyzzy")},
 		{"contact-merge", agent, at("/contacts/" + st.people["off"] + "/merge?with=" + st.people["long"])},
@@ -454,7 +454,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"conflict-merge", agent, acting(at(st.conflict), sending("main form .btn.main"))},
 		{"conflict-move", agent, acting(at(st.conflict), sending("main form .btn:not(.main)"))},
 		{"conflict-dismiss", agent, at(st.conflict + "/decide?do=dismiss")},
-		{"conflict-dismiss-dialog", agent, acting(at(st.conflict), pushing("[data-dialog]", "dialog[open]"))},
+		{"conflict-dismiss-dialog", agent, acting(at(st.conflict), pushing("#main [data-dialog]", "dialog[open]"))},
 		{"conflict-dismissed", agent, through("/conflicts?status=dismissed", "[data-row]")},
 		{"contact-new", admin, at("/contacts/new")},
 		{"contacts-export", admin, at("/contacts/export")},
@@ -499,7 +499,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"broadcast-start-wrong", admin, wrong(at(broadcast["draft"]+"/start"), "#f-number", "12")},
 		{"broadcast-nobody", admin, at(broadcast["ended"] + "?status=cancelled")},
 		{"broadcast-resume", admin, at(broadcast["paused"] + "/resume")},
-		{"broadcast-resume-dialog", admin, acting(at(broadcast["paused"]), pushing("[data-dialog]", "dialog[open]"))},
+		{"broadcast-resume-dialog", admin, acting(at(broadcast["paused"]), pushing("#main [data-dialog]", "dialog[open]"))},
 		{"broadcast-cancel", admin, at(broadcast["scheduled"] + "/cancel")},
 		{"broadcast-delete", admin, at(broadcast["ended"] + "/delete")},
 		{"broadcast-release", admin, at(broadcast["doubt"] + "/release?outcome=sent")},
@@ -526,7 +526,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"member", admin, aMember},
 		{"member-link", admin, acting(aMember, sending("form[action$='/link'] button"))},
 		{"member-remove", admin, acting(aMember, func(b *tab) { b.open(look[string](b, "location.href") + "/remove") })},
-		{"member-remove-dialog", admin, acting(aMember, pushing("[data-dialog]", "dialog[open]"))},
+		{"member-remove-dialog", admin, acting(aMember, pushing("#main [data-dialog]", "dialog[open]"))},
 		{"keys", admin, at("/settings/keys")},
 		{"key-new", admin, at("/settings/keys/new")},
 		{"key-new-preset", admin, at("/settings/keys/new?preset=crm")},
@@ -534,13 +534,13 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"key-made", admin, acting(at("/settings/keys/new"), with("#f-name", "Web shop", "[value='contacts:read']", "yes"), sending(mainButton))},
 		{"key", admin, aKey},
 		{"key-revoke", admin, acting(aKey, func(b *tab) { b.open(look[string](b, "location.href") + "/revoke") })},
-		{"key-revoke-dialog", admin, acting(aKey, pushing("[data-dialog]", "dialog[open]"))},
+		{"key-revoke-dialog", admin, acting(aKey, pushing("#main [data-dialog]", "dialog[open]"))},
 		{"attributes", admin, at("/settings/attributes")},
 		{"attribute-new", admin, at("/settings/attributes/new-attribute")},
 		{"attribute-new-wrong", admin, wrong(at("/settings/attributes/new-attribute"), "#f-label", "")},
 		{"attribute", admin, attribute},
 		{"attribute-archive", admin, at("/settings/attributes/plan/archive")},
-		{"attribute-archive-dialog", admin, acting(attribute, pushing("[data-dialog]", "dialog[open]"))},
+		{"attribute-archive-dialog", admin, acting(attribute, pushing("#main [data-dialog]", "dialog[open]"))},
 		{"channels", admin, at("/settings/channels")},
 		{"channel", admin, aChannel},
 		{"channel-wrong", admin, acting(aChannel, sending("main form[action$='/customer'] .btn"))},
@@ -557,7 +557,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"policy-channel", admin, aPolicy},
 		{"policy-own", admin, ownPolicy},
 		{"policy-remove", admin, acting(ownPolicy, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
-		{"policy-remove-dialog", admin, acting(ownPolicy, pushing("[data-dialog]", "dialog[open]"))},
+		{"policy-remove-dialog", admin, acting(ownPolicy, pushing("#main [data-dialog]", "dialog[open]"))},
 		{"segment-new", admin, at("/settings/segments/new")},
 		{"segment-line", admin, segmentLine},
 		{"segment-wrong", admin, wrong(segmentLine, "#f-c-0-is", "older", "#f-c-0-days", "4000")},
@@ -574,7 +574,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"snippet", admin, aSnippet},
 		{"snippet-changed", admin, wrong(aSnippet, "[name=seen]", "Something else", "#f-text", "My own text")},
 		{"snippet-delete", admin, acting(aSnippet, func(b *tab) { b.open(strings.TrimSuffix(look[string](b, "location.pathname"), "/edit") + "/delete") })},
-		{"snippet-delete-dialog", admin, acting(aSnippet, pushing("[data-dialog]", "dialog[open]"))},
+		{"snippet-delete-dialog", admin, acting(aSnippet, pushing("#main [data-dialog]", "dialog[open]"))},
 		{"webhooks", admin, at("/settings/webhooks")},
 		{"webhook", admin, aWebhook},
 		{"webhook-pinged", admin, acting(aWebhook, sending("form[action$=ping] button"))},
@@ -584,7 +584,7 @@ func (st *stage) shots(t *testing.T) []shot {
 		{"webhook-rotate", admin, acting(aWebhook, func(b *tab) { b.open(look[string](b, "location.pathname") + "/rotate") })},
 		{"webhook-replay", admin, acting(aWebhook, func(b *tab) { b.open(look[string](b, "location.pathname") + "/replay") })},
 		{"webhook-remove", admin, acting(aWebhook, func(b *tab) { b.open(look[string](b, "location.pathname") + "/remove") })},
-		{"webhook-dialog", admin, acting(aWebhook, pushing("[data-dialog]", "dialog[open]"))},
+		{"webhook-dialog", admin, acting(aWebhook, pushing("#main [data-dialog]", "dialog[open]"))},
 		{"events", admin, at("/settings/events")},
 		{"events-settings", admin, at("/settings/events?types=settings")},
 
