@@ -44,7 +44,7 @@ func TestConflicts(t *testing.T) {
 	id := w.conflict("34612345678", "Lucía", "34612345679", "سارة")
 	w.refused("34612345678", "34612345679")
 	at := conflictPath(id)
-	mei.get("/conflicts").want(200, at, "Lucía", "34 612 34 56 79", `<td class="num">2</td>`).golden("conflicts/list")
+	mei.get("/conflicts").want(200, at, "Lucía", "34 612 34 56 79", `<td class="num" data-l="Times">2</td>`).golden("conflicts/list")
 	mei.get("/conflicts?after=x").want(200, at)
 	mei.get(at).want(200, "Refused 2 times", "Merge…", "Move…", "Dismiss…").golden("conflicts/open")
 
