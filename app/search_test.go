@@ -20,7 +20,7 @@ import (
 // indexed indexes what has changed.
 func (w *world) indexed() {
 	w.t.Helper()
-	for range 1000 {
+	for range 1000 + *soughtPeople {
 		wait, err := w.Search.Step(w.t.Context())
 		if must(w.t, err); wait < 0 {
 			return
@@ -229,6 +229,7 @@ type termPair struct {
 func TestSearch_model(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.checkpoints()
 	r := rand.New(rand.NewPCG(3, 4))
 	contacts := w.drawnPeople(r, *soughtPeople)
 	var pairs []termPair
