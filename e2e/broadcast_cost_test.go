@@ -17,15 +17,6 @@ var (
 	castsStored = flag.Int("casts-stored", 1500, "how many rows and contacts TestBroadcastHuge has. Long run: -casts-stored 1000000 -parallel 1 -timeout 3h")
 )
 
-// wantRatio logs a ratio. A short run is too short to tell whether it is good enough.
-func wantRatio(t *testing.T, long bool, what string, is float64, above bool, goal float64) {
-	t.Helper()
-	t.Logf("%s: %.2f (goal %.2f)", what, is, goal)
-	if long && is < goal == above && is != goal {
-		t.Errorf("%s misses its goal", what)
-	}
-}
-
 // TestBroadcastCost compares a broadcast through the sandbox with single sends, skipping with
 // sending, and adding rows with a batch of contacts (contract-broadcast §10).
 func TestBroadcastCost(t *testing.T) {

@@ -129,6 +129,15 @@ func rate(t *testing.T, clients int, do func() error) float64 {
 // median returns the middle value of a list.
 func median(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }
 
+// wantRatio logs a ratio. A short run is too short to tell whether it is good enough.
+func wantRatio(t *testing.T, long bool, what string, is float64, above bool, goal float64) {
+	t.Helper()
+	t.Logf("%s: %.2f (goal %.2f)", what, is, goal)
+	if long && is < goal == above && is != goal {
+		t.Errorf("%s misses its goal", what)
+	}
+}
+
 const bareEnv = "BARE_SERVER"
 
 // startBare starts a process that answers every request with body. It returns the URL of

@@ -1,0 +1,131 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"parley/whatsapp/whatsapptest"
+)
+
+var (
+	against       = flag.String("against", "", "the binary of an earlier commit that TestAgainst compares with; by default the one under test. Long run, which checks the goal: -against FILE -against-rounds 9 -speed 2s -parallel 1 -timeout 30m")
+	againstRounds = flag.Int("against-rounds", 1, "how often TestAgainst measures each binary; see -against")
+)
+
+// A contender is a server that TestAgainst measures.
+type contender struct {
+	c       *client
+	channel string
+	sim     *whatsapptest.Simulator
+	next    atomic.Int64
+}
+
+// newContender starts a server of a program, with a sandbox and a number of WhatsApp.
+func newContender(t *testing.T, program string, d deployment) *contender {
+	t.Helper()
+	v := &contender{sim: whatsapptest.New(whatsapptest.Config{Token: waToken, AppSecret: waAppSecret, VerifyToken: waVerify, Templates: templatesOf(1)})}
+	graph := httptest.NewServer(v.sim)
+	t.Cleanup(func() {
+		v.sim.Close()
+		graph.Close()
+	})
+	command := func(args ...string) (answer map[string]any) {
+		t.Helper()
+		r := runProgram(t, program, []string{"WA_TOKEN=" + waToken, "WA_SECRET=" + waAppSecret, "WA_VERIFY=" + waVerify}, append(args, "--data", d.dir, "--database", d.database, "--json")...)
+		if err := json.Unmarshal([]byte(r.stdout), &answer); r.code != 0 || err != nil {
+			t.Fatalf("parley %s: exit %d, %v\n%s%s", strings.Join(args, " "), r.code, err, r.stdout, r.stderr)
+		}
+		return answer
+	}
+	ws := command("workspace", "create", "--name", "Test", "--country", "TR")["workspace_id"].(string)
+	key := command("key", "create", "--workspace", ws, "--name", "test", "--permissions", "all")["key"].(string)
+	v.channel = command("channel", "add", "sandbox", "--workspace", ws)["channel_id"].(string)
+	file := filepath.Join(t.TempDir(), "template.json")
+	check(t, os.WriteFile(file, []byte(`{"name":"hello","language":"en_US","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Hello!"}]}`), 0o600))
+	command("template", "put", "--channel", v.channel, "--file", file)
+	s := serveProgram(t, program, nil, "--data", d.dir, "--database", d.database)
+	v.c = s.client(t, key, 64)
+	ids := v.sim.IDs()
+	number := command("channel", "add", "whatsapp", "--workspace", ws, "--phone-number-id", ids.PhoneNumberID, "--waba-id", ids.BusinessID,
+		"--app-secret-env", "WA_SECRET", "--token-env", "WA_TOKEN", "--verify-token-env", "WA_VERIFY", "--graph-url", graph.URL)["channel_id"].(string)
+	v.sim.SetWebhook(s.url+"/hooks/whatsapp/"+number, waVerify)
+	check(t, v.sim.VerifyWebhook(t.Context()))
+	return v
+}
+
+func (v *contender) creates() error {
+	n := v.next.Add(1)
+	_, err := v.c.expect("POST", "/contacts", fmt.Sprintf(`{"external_id":"s-%d","email":"s.%d@example.com","phone":"+9053%08d","name":"Speed %d"}`, n, n, n, n), 201)
+	return err
+}
+
+func (v *contender) batches() error {
+	first := v.next.Add(1000) - 1000
+	rows := make([]string, 1000)
+	for i := range rows {
+		n := first + int64(i)
+		rows[i] = fmt.Sprintf(`{"external_id":"s-%d","email":"s.%d@example.com","phone":"+9053%08d","name":"Speed %d"}`, n, n, n, n)
+	}
+	_, err := v.c.expect("POST", "/contacts/batch", upserts(rows), 200)
+	return err
+}
+
+func (v *contender) sends() error {
+	n := v.next.Add(1)
+	_, err := v.c.sentTo("/conversations/outbound", fmt.Sprint("speed-", n), fmt.Sprintf(`{"channel_id":%q,"to":{"phone":"+9054%07d9"},"template":{"name":"hello","language":"en_US"},"opt_in_confirmed":true}`, v.channel, n))
+	return err
+}
+
+// hears takes a message from one of a thousand customers in.
+func (v *contender) hears() error {
+	n := v.next.Add(1)
+	if status := v.sim.Inbound(whatsapptest.Inbound{From: fmt.Sprintf("90555%07d", n%1000), Text: fmt.Sprint("Hello ", n)}).Wait(); status != 200 {
+		return fmt.Errorf("a callback is answered %d", status)
+	}
+	return nil
+}
+
+// TestAgainst compares the speed of the server with that of an earlier one, in turns.
+func TestAgainst(t *testing.T) {
+	t.Parallel()
+	before := *against
+	if before == "" {
+		before = binary
+	}
+	onBothStores(t, func(t *testing.T, d deployment) {
+		other := deployment{dir: newDir(t)}
+		if d.database != "" {
+			other = newDeployment(t)
+		}
+		both := [2]*contender{newContender(t, before, other), newContender(t, binary, d)}
+		for _, m := range []struct {
+			name    string
+			clients int
+			do      func(*contender) error
+		}{
+			{"create/64", 64, (*contender).creates},
+			{"batch/4", 4, (*contender).batches},
+			{"sends/64", 64, (*contender).sends},
+			{"inbound/16", 16, (*contender).hears},
+		} {
+			var rates [2][]float64
+			for round := range *againstRounds {
+				for turn := range both {
+					i := (turn + round) % 2
+					rates[i] = append(rates[i], rate(t, m.clients, func() error { return m.do(both[i]) }))
+				}
+			}
+			t.Logf("%s a second: before %.0f, now %.0f", m.name, rates[0], rates[1])
+			wantRatio(t, *against != "" && *againstRounds >= 9, m.name, median(rates[1])/median(rates[0]), true, 0.98)
+		}
+	})
+}
