@@ -84,7 +84,7 @@ func (c *call) cancelQuestion(b *desk.Broadcast) confirmation {
 	return confirmation{
 		Heading: "End " + apart(b.Name) + " now?", Button: "End it now", Action: broadcastPath(b.ID) + "/cancel", Back: broadcastPath(b.ID),
 		Text: []string{
-			"Nothing more is sent. Left are " + c.leftOf(b) + ". What was sent stays sent, and messages that are on their way go on.",
+			"Nothing more is sent. Not sent to yet: " + c.leftOf(b) + ". What was sent stays sent, and messages that are on their way go on.",
 			"There is no undo. To go on later, pause it instead.",
 		},
 	}
@@ -99,7 +99,7 @@ func (s *Server) cancelBroadcast(c *call) error {
 func (c *call) resumeQuestion(b *desk.Broadcast) confirmation {
 	v := confirmation{
 		Heading: "Resume " + apart(b.Name) + "?", Button: "Resume", Harmless: true, Action: broadcastPath(b.ID) + "/resume", Back: broadcastPath(b.ID),
-		Text: []string{"It goes on where it stood, in your name. Left are " + c.leftOf(b) + ". Nobody gets it twice."},
+		Text: []string{"It goes on where it stood, in your name. Not sent to yet: " + c.leftOf(b) + ". Nobody gets it twice."},
 	}
 	if b.State == desk.BroadcastPaused && b.Reason != desk.PausedAsked {
 		v.Text = append(v.Text, "It was paused for a reason: "+c.standing(b))

@@ -158,7 +158,7 @@ func TestBroadcasts(t *testing.T) {
 	}
 	w.becomes(b, w.started(desk.BroadcastPaused, desk.PausedFailures))
 	nora.get(at).want(200, "More than 20 % of the newest messages failed.").golden("broadcasts/paused")
-	nora.get(at+"/resume").want(200, "Left are 1 person", "It was paused for a reason").golden("broadcasts/resume")
+	nora.get(at+"/resume").want(200, "Not sent to yet: 1 person", "It was paused for a reason").golden("broadcasts/resume")
 	nora.get(at+"/cancel").want(200, "There is no undo.").golden("broadcasts/cancel")
 	w.becomes(b, w.started(desk.BroadcastCancelled, ""))
 	nora.get(at).want(200, "Cancelled", at+"/delete").lacks(at + "/resume").golden("broadcasts/cancelled")

@@ -109,15 +109,7 @@ func importBeside(t *testing.T, d deployment, restore func(deployment) deploymen
 	wantRatio(t, *besideRows >= 1_000_000, "p99 of replies", float64(two)/float64(one), false, 2)
 
 	began = time.Now()
-	for stop := began.Add(patience + time.Duration(*besideRows)*2*time.Millisecond); ; time.Sleep(50 * time.Millisecond) {
-		r, err := c.expect("GET", "/contacts?q=person&limit=1", "", 200)
-		if err == nil && r.header.Get("Search-Behind") == "" {
-			break
-		}
-		if time.Now().After(stop) {
-			t.Fatal("the search is not level")
-		}
-	}
+	c.searchLevel(t, patience+time.Duration(*besideRows)*2*time.Millisecond)
 	t.Logf("the search was level %v later", time.Since(began))
 	for n := range 20 {
 		id := strconv.Itoa(n * (*besideRows / 20))
