@@ -77,15 +77,18 @@
 //	idle_test.go         many workspaces in which nothing happens
 //	broadcast_test.go    broadcasts: servers that are killed or stopped, pauses, rows of many clients
 //	broadcast_cost_test.go broadcasts beside sends, batches, lists and replies; a million rows
+//	broadcast_faults_test.go broadcasts with a slow, an absent and a full database, and in many workspaces
 //	search_test.go       finding contacts, and how soon changes are found
 //	backup_test.go       backups beside writers, restored; flipped bits
 //	doctor_test.go       installations that are broken in one way after the other
 //	tls_test.go          a certificate that is replaced under load; metrics at an address of their own
 //	import_test.go       parley import: files with mistakes, commands that are killed
+//	import_beside_test.go an import beside a team, then search, export, backup and restore
 //	upload_test.go       imports of the console on servers that are killed or stopped; huge and wrong files
 //	export_test.go       parley export: what is imported again is the same
 //	costs_test.go        the round trips, bytes and processor time of each operation
 //	speed_test.go        the speed of sends and templates
+//	against_test.go      the speed, compared with that of an earlier commit
 //	audience_test.go     tabs of the console that show what customers write
 //	feedspeed_test.go    the cost of the feed, streams and webhooks
 package e2e_test
