@@ -14,6 +14,10 @@ type Imports interface {
 	// ForgetImports deletes the imports of a workspace that began before a moment, except
 	// those of uploads, which go with them.
 	ForgetImports(ctx context.Context, ws desk.ID, before desk.Time) error
+
+	// Contended tells whether other writers had to wait within the last moments, because this
+	// database has one writer at a time. Long work then makes its transactions smaller.
+	Contended() bool
 }
 
 // An ImportTx reads and writes imports.

@@ -27,7 +27,7 @@ func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, 
 	if file.Options.Kind == desk.ImportOptOuts {
 		most = desk.ImportOptOutRows
 	}
-	err := groups(file, i.Run.Rows, most, func(rows []transfer.Row, last bool) error {
+	err := groups(file, i.Run.Rows, i.service.atOnce(most), func(rows []transfer.Row, last bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -45,6 +45,17 @@ func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, 
 	return err
 }
 
+// atOnce returns a function that says how many rows the next transaction stores: fewer than most
+// while others wait for the database.
+func (a *Service) atOnce(most int) func() int {
+	return func() int {
+		if a.Store.Contended() {
+			return min(most, desk.ImportRowsBeside)
+		}
+		return most
+	}
+}
+
 // errEnded ends an import before the last row.
 var errEnded = errors.New("the import has ended")
 
@@ -58,7 +69,7 @@ func (a *Service) TryFile(ctx context.Context, p desk.Principal, file *transfer.
 		try = a.tryOptOuts
 	}
 	size := int64(0)
-	err = groups(file, 0, desk.ImportRows, func(rows []transfer.Row, _ bool) error {
+	err = groups(file, 0, func() int { return desk.ImportRows }, func(rows []transfer.Row, _ bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -109,11 +120,11 @@ func planned(p desk.Principal, file *transfer.File) (desk.Principal, error) {
 	return p, nil
 }
 
-// groups calls do for the rows after some, most of them or ImportBytes at a time, and for the
-// rest. last tells that no rows follow.
-func groups(file *transfer.File, after int64, most int, do func(rows []transfer.Row, last bool) error) error {
+// groups calls do for the rows after some, as many of them as atOnce says or ImportBytes at a time,
+// and for the rest. last tells that no rows follow.
+func groups(file *transfer.File, after int64, atOnce func() int, do func(rows []transfer.Row, last bool) error) error {
 	var rows []transfer.Row
-	size := 0
+	size, most := 0, atOnce()
 	err := file.Each(after, func(row transfer.Row) error {
 		size += len(row.Body) + len(row.Raw)
 		for _, cell := range row.Cells {
@@ -124,7 +135,7 @@ func groups(file *transfer.File, after int64, most int, do func(rows []transfer.
 			return nil
 		}
 		err := do(rows, false)
-		rows, size = nil, 0
+		rows, size, most = nil, 0, atOnce()
 		return err
 	})
 	if err != nil {

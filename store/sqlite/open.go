@@ -63,9 +63,12 @@ type Store struct {
 
 	frozen  *frozen // nil: SQLite shares the file with other processes
 	turn    *flock.Flock
-	gave    time.Time   // when this process last ended its turn
-	serving atomic.Bool // this process writes steadily: it lets others write in between
-	looked  time.Time   // when this process last checked whether another one waits
+	gave    time.Time    // when this process last ended its turn
+	serving atomic.Bool  // this process writes steadily: it lets others write in between
+	looked  time.Time    // when this process last checked whether another one waits
+	waited  atomic.Int64 // when a writer of this process last had to wait; Unix time, in nanoseconds
+
+	patience time.Duration // how long a transaction waits for another process's lock
 
 	settings stored.Settings
 	rules    *stored.Rules
@@ -99,6 +102,7 @@ func Open(ctx context.Context, c Config) (_ *Store, err error) {
 		readers:     make(chan conn, n),
 		checkpoints: make(chan struct{}, 1),
 		turn:        flock.New(turnPath(c.Path)),
+		patience:    busyTimeout,
 		rules:       stored.NewRules(rules, log),
 	}
 	s.serving.Store(c.Serves)

@@ -249,7 +249,7 @@ func TestLockedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	ws := newWorkspace(t, s)
-	s.writer.SetBusyTimeout(10 * time.Millisecond)
+	s.patience = 10 * time.Millisecond
 	other, err := open(s.path, readerCache)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"time"
+
+	"zombiezen.com/go/sqlite"
 )
 
 // A busy server begins its next transaction right after the last one, and SQLite's lock
@@ -22,7 +25,12 @@ const (
 	// gap is how long a process that writes rarely leaves the file unlocked after each of
 	// its transactions. A waiting server checks every millisecond, so it can write between
 	// the steps of the other process's long work.
-	gap = 10 * time.Millisecond
+	gap = 5 * time.Millisecond
+	// lockEvery is how often a writer tries to take SQLite's lock. SQLite's own pauses grow to
+	// 100 ms, so it would miss the gaps of another process.
+	lockEvery = time.Millisecond
+	// contended is for how long long work goes on in small steps after somebody had to wait.
+	contended = 250 * time.Millisecond
 )
 
 func turnPath(database string) string { return database + "-turn" }
@@ -47,10 +55,51 @@ func (s *Store) takeTurn() (end func()) {
 		return func() {} // this lock is only for fairness: SQLite's own lock separates the writers
 	}
 	s.looked = now
-	if free, err := s.turn.TryRLockContext(ctx, time.Millisecond); free && err == nil {
+	free, err := s.turn.TryRLock()
+	if !free && err == nil {
+		s.hadToWait()
+		free, err = s.turn.TryRLockContext(ctx, time.Millisecond)
+	}
+	if free && err == nil {
 		_ = s.turn.Unlock()
 	} else {
 		s.looked = now.Add(yieldPause)
 	}
 	return func() {}
+}
+
+// begin begins a transaction that writes. It waits for the lock of another process.
+func (s *Store) begin() error {
+	s.writer.SetBusyTimeout(0)
+	defer s.writer.SetBusyTimeout(busyTimeout)
+	for stop := time.Now().Add(s.patience); ; time.Sleep(lockEvery) {
+		err := s.writer.stmt(beginWrite).run()
+		if err == nil || sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy || time.Now().After(stop) {
+			return err
+		}
+		s.hadToWait()
+	}
+}
+
+// hadToWait notes that a writer of this process had to wait. Another process sees this by the
+// time of the file.
+func (s *Store) hadToWait() {
+	now := time.Now()
+	s.waited.Store(now.UnixNano())
+	if s.serving.Load() {
+		_ = os.Chtimes(turnPath(s.path), now, now) // without it, the others are only slower to notice
+	}
+}
+
+// Contended tells whether a server had to wait for this process lately, or, in a server, one
+// change for another.
+func (s *Store) Contended() bool {
+	at := time.Unix(0, s.waited.Load())
+	if !s.serving.Load() {
+		if file, err := os.Stat(turnPath(s.path)); err == nil {
+			at = file.ModTime()
+		}
+	}
+	ago := time.Since(at)
+	return ago >= 0 && ago < contended
 }

@@ -2,24 +2,75 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 )
 
-// TestTurn_steps: a server can write between the steps of a command's long work.
-func TestTurn_steps(t *testing.T) {
-	t.Parallel()
+// serverAndCommand opens one database for a process that writes steadily, and for one that does not.
+func serverAndCommand(t *testing.T) (server, command *Store) {
+	t.Helper()
 	path := NewFile(t)
-	open := func() *Store {
-		s, err := Open(t.Context(), Config{Path: path})
+	for _, s := range []**Store{&server, &command} {
+		opened, err := Open(t.Context(), Config{Path: path, Serves: s == &server})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.Close() })
-		return s
+		t.Cleanup(func() { _ = opened.Close() })
+		*s = opened
 	}
-	server, command := open(), open()
-	server.serving.Store(true)
+	return server, command
+}
+
+// TestContended: a command sees that a server had to wait for it. A server sees that one of its
+// own changes had to wait for another.
+func TestContended(t *testing.T) {
+	t.Parallel()
+	server, command := serverAndCommand(t)
+	nothing := func(conn) error { return nil }
+	for _, s := range []*Store{server, command} {
+		if err := s.write(nothing); err != nil {
+			t.Error(err)
+		}
+	}
+	before := time.Now().Add(-time.Minute) // the file was just made
+	if err := os.Chtimes(turnPath(server.path), before, before); err != nil {
+		t.Fatal(err)
+	}
+	if server.Contended() || command.Contended() {
+		t.Fatal("nobody has had to wait")
+	}
+	done := make(chan error, 1)
+	began := time.Now()
+	err := command.write(func(conn) error {
+		go func() { done <- server.write(nothing) }()
+		for !command.Contended() && time.Since(began) < 5*time.Second {
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	})
+	if waited := command.Contended(); !waited || err != nil {
+		t.Errorf("the server had to wait: %v, %v", waited, err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+
+	server, _ = serverAndCommand(t)
+	for _, err := range together(t, server, 2, func(int) error { return server.write(nothing) }) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if !server.Contended() {
+		t.Error("one change had to wait for another")
+	}
+}
+
+// TestTurn_steps: a server can write between the steps of a command's long work.
+func TestTurn_steps(t *testing.T) {
+	t.Parallel()
+	server, command := serverAndCommand(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, begun := make(chan error, 1), make(chan struct{}, 1)
 	go func() {

@@ -65,6 +65,9 @@ func (s *Store) enqueue(ch *change) error {
 	}
 	group = s.commit(group)
 	next := s.queue.leave()
+	if next != nil {
+		s.waited.Store(time.Now().UnixNano())
+	}
 	for _, other := range group {
 		if other != ch {
 			other.turn <- nil
@@ -155,7 +158,7 @@ func (s *Store) commit(group []*change) []*change {
 // nothing was stored, it returns the error that caused this. If open is set, changes
 // that arrive while the transaction runs join it.
 func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
-	if err := s.writer.stmt(beginWrite).run(); err != nil {
+	if err := s.begin(); err != nil {
 		return group, failed("begin", err)
 	}
 	defer func() {
