@@ -18,7 +18,7 @@ import (
 
 var (
 	castAway = flag.Duration("cast-away", 2*time.Second, "for how long the database is away, or the disk full, in TestBroadcastAway. Long run: -cast-rows 3000 -cast-away 60s -timeout 30m")
-	castSlow = flag.Int("cast-slow", 60, "how many people TestBroadcastSlow sends to. Long run: -cast-slow 3000 -timeout 30m")
+	castSlow = flag.Int("cast-slow", 20, "how many people TestBroadcastSlow sends to. Long run: -cast-slow 3000 -timeout 30m")
 	castMany = flag.Int("cast-workspaces", 5, "in how many workspaces TestBroadcastMany sends. Long run, which checks the goal: -cast-workspaces 200 -speed 10s -parallel 1 -timeout 60m")
 )
 
