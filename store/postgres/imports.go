@@ -33,10 +33,10 @@ func (s *Store) ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (*desk.I
 	return readOne(ctx, s, "import", readImport, importOfQuery, uuid(ws), key[:])
 }
 
-// ForgetImports deletes old imports of a workspace, unless they are of uploads.
 // Contended returns false: transactions of others go on beside an import.
 func (*Store) Contended() bool { return false }
 
+// ForgetImports deletes old imports of a workspace, unless they are of uploads.
 func (s *Store) ForgetImports(ctx context.Context, ws desk.ID, before desk.Time) error {
 	_, err := s.exec(ctx, "forget imports", forgetImportsQuery, uuid(ws), int64(before))
 	return err
