@@ -269,11 +269,7 @@ func (s *Store) OpenContent(ctx context.Context, ws desk.ID, sum []byte) (io.Rea
 	case !there || c.id.IsZero() && s.files == nil:
 		return nil, stored.NoContent()
 	case c.id.IsZero():
-		f, err := s.files.Open(ws, sum)
-		if err != nil {
-			return nil, err
-		}
-		return f, nil
+		return s.files.Open(ws, sum)
 	}
 	return c, nil
 }

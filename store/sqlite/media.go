@@ -165,11 +165,7 @@ func (s *Store) Room() (free, total int64, known bool, err error) {
 
 // OpenContent opens content for reading, or returns NotFound.
 func (s *Store) OpenContent(_ context.Context, ws desk.ID, sum []byte) (io.ReadSeekCloser, error) {
-	f, err := s.files.Open(ws, sum)
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
+	return s.files.Open(ws, sum)
 }
 
 func (t *tx) UseContent(sum []byte) error {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"os"
 	"time"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // A busy server begins its next transaction right after the last one, and SQLite's lock
@@ -26,9 +24,6 @@ const (
 	// its transactions. A waiting server checks every millisecond, so it can write between
 	// the steps of the other process's long work.
 	gap = 5 * time.Millisecond
-	// lockEvery is how often a writer tries to take SQLite's lock. SQLite's own pauses grow to
-	// 100 ms, so it would miss the gaps of another process.
-	lockEvery = time.Millisecond
 	// contended is for how long long work goes on in small steps after somebody had to wait.
 	contended = 250 * time.Millisecond
 )
@@ -66,19 +61,6 @@ func (s *Store) takeTurn() (end func()) {
 		s.looked = now.Add(yieldPause)
 	}
 	return func() {}
-}
-
-// begin begins a transaction that writes. It waits for the lock of another process.
-func (s *Store) begin() error {
-	s.writer.SetBusyTimeout(0)
-	defer s.writer.SetBusyTimeout(busyTimeout)
-	for stop := time.Now().Add(s.patience); ; time.Sleep(lockEvery) {
-		err := s.writer.stmt(beginWrite).run()
-		if err == nil || sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy || time.Now().After(stop) {
-			return err
-		}
-		s.hadToWait()
-	}
 }
 
 // hadToWait notes that a writer of this process had to wait. Another process sees this by the

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"parley/store"
+
+	"zombiezen.com/go/sqlite"
 )
 
 // Writers begin IMMEDIATE. A transaction that reads first and writes later can fail with
@@ -15,6 +17,10 @@ import (
 // longer the newest. Without IMMEDIATE, all tests without concurrent processes still
 // pass.
 const beginWrite = "BEGIN IMMEDIATE"
+
+// lockEvery is how often a writer tries to take SQLite's lock. SQLite's own pauses grow to
+// 100 ms, so it would miss the gaps that another process leaves.
+const lockEvery = time.Millisecond
 
 // groupChanges is how many changes share a commit at most.
 const groupChanges = 256
@@ -200,6 +206,19 @@ func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 		s.grew(int(rows - before))
 	}
 	return group, nil
+}
+
+// begin begins a transaction that writes. It waits for the lock of another process.
+func (s *Store) begin() error {
+	s.writer.SetBusyTimeout(0)
+	defer s.writer.SetBusyTimeout(busyTimeout)
+	for stop := time.Now().Add(s.patience); ; time.Sleep(lockEvery) {
+		err := s.writer.stmt(beginWrite).run()
+		if err == nil || sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy || time.Now().After(stop) {
+			return err
+		}
+		s.hadToWait()
+	}
 }
 
 func (s *Store) perform(ch *change) (err error) {

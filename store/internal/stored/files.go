@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -122,7 +123,7 @@ func (f Files) path(ws desk.ID, sum []byte) string {
 }
 
 // Open opens content for reading. It returns NotFound if there is none.
-func (f Files) Open(ws desk.ID, sum []byte) (*os.File, error) {
+func (f Files) Open(ws desk.ID, sum []byte) (io.ReadSeekCloser, error) {
 	file, err := os.Open(f.path(ws, sum))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
