@@ -146,8 +146,8 @@ func (m *conflictModel) newest() (id desk.ID) {
 	return id
 }
 
-// decide makes a random decision about a conflict, which may not fit it, then the same again and
-// another one.
+// decide makes a random decision about a conflict, which may not fit it or come too late. One that
+// is carried out is made again.
 func (m *conflictModel) decide(id desk.ID) string {
 	t := m.t
 	t.Helper()
