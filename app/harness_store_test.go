@@ -70,6 +70,9 @@ const (
 	answer               // the commit is done, but the caller does not know it yet
 )
 
+// Contended returns false, however many tests are at work beside this one.
+func (s *faultyStore) Contended() bool { return false }
+
 // in makes the n-th transaction from now on call do at the given moment.
 func (s *faultyStore) in(n int, when moment, do func() error) {
 	s.mu.Lock()

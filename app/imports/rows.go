@@ -27,7 +27,7 @@ func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, 
 	if file.Options.Kind == desk.ImportOptOuts {
 		most = desk.ImportOptOutRows
 	}
-	err := groups(file, i.Run.Rows, i.service.atOnce(most), func(rows []transfer.Row, last bool) error {
+	err := groups(file, i.Run.Rows, func() int { return i.atOnce(most) }, func(rows []transfer.Row, last bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -45,15 +45,15 @@ func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, 
 	return err
 }
 
-// atOnce returns a function that says how many rows the next transaction stores: fewer than most
-// while others wait for the database.
-func (a *Service) atOnce(most int) func() int {
-	return func() int {
-		if a.Store.Contended() {
-			return min(most, desk.ImportRowsBeside)
-		}
-		return most
+// atOnce returns how many rows the next transaction stores: at most as many as are left up to a
+// multiple of most, and fewer while others wait for the database. So the end of an import with
+// many bad rows does not depend on who else was at work.
+func (i *Import) atOnce(most int) int {
+	n := most - int(i.Run.Rows%int64(most))
+	if i.service.Store.Contended() {
+		n = min(n, desk.ImportRowsBeside)
 	}
+	return n
 }
 
 // errEnded ends an import before the last row.
