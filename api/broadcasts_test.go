@@ -3,9 +3,12 @@ package api_test
 import (
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley/api"
+	"parley/app"
 	"parley/desk"
 	"parley/store"
 )
@@ -286,6 +289,38 @@ func TestReadRow(t *testing.T) {
 	} {
 		if _, err := api.ReadRow([]byte(body), s); err == nil || desk.AsError(err).At != at || !desk.IsType(err, desk.InvalidRequest) {
 			t.Errorf("%.60s: %v, %q", body, err, desk.AsError(err).At)
+		}
+	}
+}
+
+// TestBroadcastsGiveWay: broadcasts go slowly while somebody writes something else, but not because
+// somebody reads, looks after broadcasts, or may not write.
+func TestBroadcastsGiveWay(t *testing.T) {
+	t.Parallel()
+	var uptime atomic.Int64
+	s := newServerWith(t, api.Config{}, func(d *app.Deps) {
+		d.Uptime = func() time.Duration { return time.Duration(uptime.Load()) }
+	})
+	reader := s.newKey(s.ws, "contacts:read")
+	for _, c := range []struct {
+		call, body, key string
+		slow            bool
+	}{
+		{"POST /v1/contacts", `{"email":"ada@example.com"}`, s.key, true},
+		{"POST /v1/contacts/batch", `{"operations":[]}`, s.key, true},
+		{"DELETE /v1/attributes/none", "", s.key, true},
+		{"GET /v1/contacts", "", s.key, false},
+		{"POST /v1/broadcasts", `{}`, s.key, false},
+		{"POST /v1/contacts", `{"email":"ada@example.com"}`, reader, false},
+		{"POST /v1/contacts", `{"email":"ada@example.com"}`, "nobody's", false},
+	} {
+		uptime.Add(int64(time.Hour))
+		s.as(c.key, c.call, c.body)
+		if s.app.Broadcasts.Slow() != c.slow {
+			t.Errorf("%s: broadcasts go slowly: %v, want %v", c.call, !c.slow, c.slow)
+		}
+		if uptime.Add(int64(desk.BroadcastsBesideFor)); s.app.Broadcasts.Slow() {
+			t.Errorf("%s: broadcasts go slowly later", c.call)
 		}
 	}
 }

@@ -58,6 +58,7 @@ const (
 )
 
 var notOverPostgres = map[string]string{
+	"TestBroadcastsGiveWay":              noStore,
 	"TestCanonical":                      noStore,
 	"TestCanonicalLaw":                   noStore,
 	"TestListBytesCoverTheJSON":          noStore,

@@ -79,6 +79,7 @@ type call struct {
 	out       []byte       // empty, with capacity for an answer
 	large     *[]byte      // the buffer that lend took
 	outer     *outer       // the assistant's call that it is a part of; nil: none
+	beside    bool         // it is a write of something else than broadcasts, which go slowly beside it
 	turns     bool         // it is a write, and takes a turn: see web.Response.Turn
 	body      []byte       // after it was read
 	unread    error        // why it could not be read; then the request can't be tried twice
@@ -97,9 +98,10 @@ type answer struct {
 // serve authenticates, checks the permission, runs the handler and answers.
 func (s *Server) serve(rt route) web.Handler {
 	read := strings.HasPrefix(rt.pattern, http.MethodGet)
+	beside := !read && !strings.Contains(rt.pattern, " /v1/broadcasts")
 	return func(w *web.Response, r *http.Request) error {
 		out := buffers.Get().(*[]byte)
-		c := &call{r: r, w: w, out: (*out)[:0], outer: outerOf(r)}
+		c := &call{r: r, w: w, out: (*out)[:0], outer: outerOf(r), beside: beside}
 		c.turns = !read && !ownTurns[rt.pattern] && c.outer == nil
 		a, err := s.run(rt, c)
 		w.Release()
@@ -219,6 +221,9 @@ func (s *Server) admit(rt route, c *call) (a answer, err error) {
 		if err = c.principal.Allow(rt.needs); err != nil {
 			return a, err
 		}
+	}
+	if c.beside {
+		s.app.Broadcasts.GiveWay()
 	}
 	if rt.most > 0 && !c.reserved {
 		if err = c.reserve(rt.most); err != nil {

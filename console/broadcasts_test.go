@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -497,4 +498,23 @@ func TestBroadcast_release(t *testing.T) {
 	}
 	nora.post(at + "/release?outcome=not-sent").sends(at + "?done=settled")
 	nora.get(at).want(200, "Settled as not sent").lacks("in doubt</h2>")
+}
+
+// TestBroadcast_giveWay: broadcasts go slowly while somebody of the team writes something else.
+func TestBroadcast_giveWay(t *testing.T) {
+	t.Parallel()
+	var uptime atomic.Int64
+	w := newWorldWith(t, func(d *app.Deps) { d.Uptime = func() time.Duration { return time.Duration(uptime.Load()) } })
+	nora := w.as(w.member("Nora Vidal", "nora@example.com", "admin"))
+	for call, slow := range map[string]bool{"POST /contacts/new": true, "GET /contacts": false, "POST /broadcasts/new": false} {
+		uptime.Add(int64(time.Hour))
+		if path, ok := strings.CutPrefix(call, "POST "); ok {
+			nora.post(path)
+		} else {
+			nora.get(strings.TrimPrefix(call, "GET "))
+		}
+		if w.app.Broadcasts.Slow() != slow {
+			t.Errorf("%s: broadcasts go slowly: %v, want %v", call, !slow, slow)
+		}
+	}
 }

@@ -51,6 +51,7 @@ var notOverPostgres = map[string]string{
 	"TestLayout":            looks,
 	"TestImports_size":      looks,
 	"TestAddressOf":         noStore,
+	"TestBroadcast_giveWay": noStore,
 	"TestEventWords":        noStore,
 	"TestSpanLasts":         noStore,
 	"TestTrackOf":           noStore,

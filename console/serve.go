@@ -71,6 +71,9 @@ func (s *Server) run(rt route, c *call) (err error) {
 		c.from = s.hubs.cursor(c.p.Workspace())
 	}
 	if c.r.Method == http.MethodPost {
+		if rt.needs != "" && !strings.HasPrefix(rt.pattern, "POST /broadcasts") {
+			s.app.Broadcasts.GiveWay()
+		}
 		read := func() error { return c.readForm(rt.needs != "") }
 		if withFile[rt.pattern] && isMultipart(c.r) {
 			read = c.readFields

@@ -90,6 +90,12 @@ const (
 	// BroadcastFlights is how many messages of a workspace's broadcasts are sent at a time.
 	BroadcastFlights = 64
 
+	// BroadcastsBeside is how many people all broadcasts of a process take a second, for each of
+	// its cores, while others write. So two cores are enough for the share that broadcasts have
+	// of a number that may send 80 a second. BroadcastsBesideFor is how long a write counts.
+	BroadcastsBeside    = 32
+	BroadcastsBesideFor = time.Second
+
 	// BroadcastSkips is how many rows one transaction skips, cancels or deletes.
 	BroadcastSkips = 1000
 

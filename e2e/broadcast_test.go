@@ -114,7 +114,7 @@ func (c *client) castDelivered(t testing.TB, id string) {
 
 // castPatience is how long a test waits for a broadcast.
 func castPatience() time.Duration {
-	return 2*patience + time.Duration(max(*castRows, *castCost, *castsStored, 20**castSlow))*50*time.Millisecond
+	return 2*patience + time.Duration(max(*castRows, *castCost, *castsStored, 20**castSlow, 200**castMany))*50*time.Millisecond
 }
 
 // takes waits until the provider has taken so many messages.

@@ -12,6 +12,8 @@
 //	run.go        one step of a broadcast that runs
 //	outcomes.go   whether its newest outcomes pause it
 //	note.go       what the driver stores of a broadcast: why it waits or is paused
+//	places.go     how many messages are sent at a time, and whose
+//	beside.go     leaving room for people and programs that write meanwhile
 //	runner.go     what a process remembers of a broadcast: its pace, its waits
 //	follow.go     outcomes, deliveries, replies, and what is left to do after the end
 package broadcast
@@ -93,21 +95,19 @@ type Deps struct {
 // A Service has the broadcasts. Its methods are safe for concurrent use.
 type Service struct {
 	Deps
-	due    *feed.Due
-	news   *feed.News
-	holder func() desk.ID // of leases; made when it is first needed
-	places chan struct{}  // has an element for each message that is being sent
-	behind atomic.Int64
-	sent   [6]atomic.Int64 // outcomes of rows: see rowOutcomes
+	due      *feed.Due
+	news     *feed.News
+	claiming *claiming
+	holder   func() desk.ID // of leases; made when it is first needed
+	places   *places
+	behind   atomic.Int64
+	sent     [6]atomic.Int64 // outcomes of rows: see rowOutcomes
 
 	seen map[desk.ID]desk.EventPlace // events up to here have no news of rows; only FollowDeliveries uses it
 
 	mu     sync.Mutex
 	driven map[desk.ID]*drive
 }
-
-// flights is how many messages of broadcasts a process sends at a time.
-const flights = 256
 
 // share is how much of a number's places its broadcasts take together.
 const share = 0.75
@@ -117,10 +117,17 @@ func New(d Deps) *Service {
 	if d.Lease == 0 {
 		d.Lease = desk.BroadcastLease
 	}
-	a := &Service{Deps: d, holder: sync.OnceValue(d.NewID), places: make(chan struct{}, flights), driven: map[desk.ID]*drive{}, seen: map[desk.ID]desk.EventPlace{}, news: d.Feed.News()}
+	a := &Service{Deps: d, holder: sync.OnceValue(d.NewID), places: newPlaces(), claiming: newClaiming(d.Uptime), driven: map[desk.ID]*drive{}, seen: map[desk.ID]desk.EventPlace{}, news: d.Feed.News()}
 	a.due = d.Feed.Due(d.Store.BroadcastsDue)
 	return a
 }
+
+// GiveWay lets the broadcasts of this process go slowly for desk.BroadcastsBesideFor: a person or a
+// program has sent a write, and waits for its answer.
+func (a *Service) GiveWay() { a.claiming.giveWay() }
+
+// Slow tells whether the broadcasts of this process go slowly now.
+func (a *Service) Slow() bool { return a.claiming.slow() }
 
 // Behind is how many events this process knows of whose deliveries are not counted yet.
 func (a *Service) Behind() int64 { return a.behind.Load() }

@@ -64,10 +64,8 @@ func (a *Service) take(ctx context.Context, drives *sync.WaitGroup) error {
 	var free []store.LeaseRef
 	a.mu.Lock()
 	for _, ws := range due {
-		if d := a.driven[ws]; d == nil {
+		if a.driven[ws] == nil { // else the drive looks for itself
 			free = append(free, a.leaseOf(ws))
-		} else {
-			steps.Wake(d.woken)
 		}
 	}
 	a.mu.Unlock()
@@ -134,7 +132,7 @@ func (a *Service) drive(ctx context.Context, d *drive) {
 			if desk.IsType(err, desk.NotFound) { // the workspace was deleted
 				return
 			}
-		} else if !busy && d.inFlight() == 0 {
+		} else if !busy && a.places.of(d.ws) == 0 {
 			return
 		}
 		timer := time.NewTimer(min(wait, lookEvery))
@@ -175,12 +173,6 @@ func (a *Service) aside(ctx context.Context, d *drive, busy *atomic.Bool, do fun
 // failed logs why a step for the broadcasts of a workspace failed.
 func (a *Service) failed(ctx context.Context, d *drive, err error) {
 	a.Log.WarnContext(ctx, "background work failed; it will be tried again", "work", "send broadcasts", "workspace_id", d.ws, "err", err)
-}
-
-func (d *drive) inFlight() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.flights
 }
 
 // runner returns what is known of the present run of a broadcast. What a flight of an earlier run

@@ -383,11 +383,17 @@ func (a *Service) launch(ctx context.Context, d *drive, channel *desk.Channel, b
 			}
 		}
 		r.mu.Unlock()
-		if !a.enter(d) {
-			return lookEvery
+		within, cancel := context.WithTimeout(ctx, lookEvery)
+		entered := a.places.take(within, d.ws)
+		cancel()
+		switch {
+		case !entered && a.places.of(d.ws) > 0:
+			return lookEvery // a flight that ends wakes the drive
+		case !entered:
+			return 0
 		}
 		if wait := a.placeOf(ctx, d, channel); wait > 0 {
-			a.leave(d)
+			a.places.leave(d.ws)
 			return wait
 		}
 		r.mu.Lock()
@@ -397,7 +403,8 @@ func (a *Service) launch(ctx context.Context, d *drive, channel *desk.Channel, b
 		r.mu.Unlock()
 		d.flying.Go(func() {
 			a.fly(ctx, d, channel, b, t, r, l)
-			a.leave(d)
+			a.places.leave(d.ws)
+			steps.Wake(d.woken)
 		})
 	}
 	return 0
@@ -429,30 +436,6 @@ func (a *Service) placeOf(ctx context.Context, d *drive, c *desk.Channel) time.D
 	case <-ctx.Done():
 	}
 	return 0
-}
-
-// enter takes a place for a message, of the workspace and of this process.
-func (a *Service) enter(d *drive) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.flights == desk.BroadcastFlights {
-		return false
-	}
-	select {
-	case a.places <- struct{}{}:
-		d.flights++
-		return true
-	default:
-		return false
-	}
-}
-
-func (a *Service) leave(d *drive) {
-	d.mu.Lock()
-	d.flights--
-	d.mu.Unlock()
-	<-a.places
-	steps.Wake(d.woken)
 }
 
 // fly sends to one person, and notes what that means for the broadcast.
@@ -525,8 +508,14 @@ func (a *Service) send(ctx context.Context, d *drive, channel *desk.Channel, b *
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
+	leave, err := a.claiming.wait(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
 	skipped := false
 	err = a.Machine.Fly(ctx, d.ws, b, t, l.Row.NextKey(), func(tx store.Tx, plan func(Sending) (*desk.Attempt, error)) (bool, error) {
+		defer leave() // the provider's answer may take long
 		claimed, skips, err := a.claim(tx, b.ID, l.Row, t, plan)
 		if at, skipped = 0, skips; claimed {
 			at = a.Now()

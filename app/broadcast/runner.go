@@ -114,7 +114,4 @@ type drive struct {
 	limits  map[desk.ID]*rate.Limiter // of channels
 
 	collecting, tidying atomic.Bool // whether people are written down, or rows are cleared, aside
-
-	mu      sync.Mutex
-	flights int
 }
