@@ -15,15 +15,20 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
 )
 
 var (
-	uploadRows  = flag.Int("upload-rows", 4000, "how many rows TestUploadKilled imports in the console. Long run: -upload-rows 1000000 -upload-kills 10 -upload-stop 30s -timeout 60m")
+	uploadRows  = flag.Int("upload-rows", 4000, "how many rows TestUploadKilled and TestUploadOfPeople import in the console. Long run: -upload-rows 1000000 -upload-kills 10 -upload-stop 30s -timeout 60m")
 	uploadKills = flag.Int("upload-kills", 1, "how often TestUploadKilled kills the server that imports; see -upload-rows")
 	uploadStop  = flag.Duration("upload-stop", 0, "for how long TestUploadKilled then stops the server that imports, longer than its lease, which is 15s; see -upload-rows")
 	hugeCell    = flag.Int("huge-cell", 16, "how many MB the cell has that TestImport_huge imports. Long run: -huge-cell 1000")
@@ -51,8 +56,8 @@ func peopleTable(rows int) string {
 	return b.String()
 }
 
-// uploads sends the form with a file to import, and returns the address of its page.
-func (c *plainClient) uploads(name, text string) string {
+// uploads sends the form of a page with a file to import, and returns the address of the import.
+func (c *plainClient) uploads(page, name, text string) string {
 	c.t.Helper()
 	var body bytes.Buffer
 	m := multipart.NewWriter(&body)
@@ -62,7 +67,7 @@ func (c *plainClient) uploads(name, text string) string {
 	_, err = io.WriteString(part, text)
 	check(c.t, err)
 	check(c.t, m.Close())
-	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/contacts/import", &body)
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+page, &body)
 	check(c.t, err)
 	r.Header.Set("Content-Type", m.FormDataContentType())
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -76,78 +81,114 @@ func (c *plainClient) uploads(name, text string) string {
 	return answer.Header.Get("Location")
 }
 
+// An importing has the servers that import what an admin uploads in the console.
+type importing struct {
+	ws, key string
+	serves  func() *server
+	nodes   []*server
+	ada     *plainClient
+}
+
+// newImporting starts a server, and on PostgreSQL two.
+func newImporting(t *testing.T, d deployment) *importing {
+	t.Helper()
+	i := &importing{serves: func() *server { return serve(t, d.dir, "--database", d.database) }}
+	i.ws, i.key = d.workspace(t)
+	d.must(t, "member", "add", "--workspace", i.ws, "--name", "Ada", "--email", "ada@example.com", "--role", "admin")
+	i.nodes = []*server{i.serves()}
+	if d.database != "" {
+		i.nodes = append(i.nodes, i.serves())
+	}
+	url := i.nodes[0].url
+	link := d.must(t, "login-link", "--workspace", i.ws, "--member", "ada@example.com", "--public-url", url)["url"].(string)
+	i.ada = signInPlainly(t, url, strings.TrimPrefix(link, url))
+	return i
+}
+
+// begins uploads a file on a page, chooses how it is read, looks at it, and starts its import. It
+// returns the address of the import.
+func (i *importing) begins(t *testing.T, page, text string, options ...string) (at string) {
+	t.Helper()
+	at = i.ada.uploads(page, "people.csv", text)
+	for _, do := range []string{"show", "import"} { // another encoding starts nothing
+		if a := i.ada.post(at, append(options[:len(options):len(options)], "do", do)...); a.status != http.StatusSeeOther {
+			t.Fatalf("%s: %d %.500s", do, a.status, a.body)
+		}
+	}
+	return at
+}
+
+// killed kills the servers again and again while they import, and then stops them for longer than the
+// lease of an import.
+func (i *importing) killed(t *testing.T, at string) {
+	t.Helper()
+	rng := random(newSeed(t), 0)
+	done := 0
+	goesOn := func() bool { // false: it has come to its end
+		for stop := time.Now().Add(2 * patience); time.Now().Before(stop); <-time.After(20 * time.Millisecond) {
+			is := uploadProgress.FindStringSubmatch(i.ada.get(at).body)
+			if is == nil {
+				return false
+			}
+			if n, err := strconv.Atoi(is[1]); err == nil && n > done {
+				done = n
+				return true
+			}
+		}
+		t.Fatal("the import does not go on")
+		return false
+	}
+	kills := 0
+	for kills < *uploadKills && goesOn() {
+		<-time.After(time.Duration(rng.IntN(100)) * time.Millisecond)
+		for n := range i.nodes { // one of them works on it, and nobody knows which
+			i.nodes[n].kill()
+			i.nodes[n] = i.serves()
+			i.ada.url = i.nodes[n].url
+		}
+		kills++
+	}
+	if *uploadStop > 0 && goesOn() {
+		for _, s := range i.nodes {
+			s.signal(t, syscall.SIGSTOP)
+			<-time.After(*uploadStop)
+			s.signal(t, syscall.SIGCONT)
+		}
+	}
+	t.Logf("%d kills, the last one after %d rows", kills, done)
+}
+
+// ends waits for the end of an import, and returns its page and the rejected rows with their header.
+func (i *importing) ends(t *testing.T, at string) (page string, rejected [][]string) {
+	t.Helper()
+	for stop := time.Now().Add(2*patience + time.Duration(*uploadRows)*time.Millisecond); ; <-time.After(100 * time.Millisecond) {
+		if page = i.ada.get(at).body; strings.Contains(page, "What happened") {
+			break
+		}
+		if time.Now().After(stop) {
+			_, main, _ := strings.Cut(page, "<main")
+			t.Fatalf("the import does not end: %s", main)
+		}
+	}
+	rejected, err := csvOf(strings.TrimPrefix(i.ada.get(at+"rejected").body, "\uFEFF"))
+	check(t, err)
+	return page, rejected
+}
+
 // TestUploadKilled imports files in the console while the server that does it is killed again
 // and again, and then stopped for longer than its lease. Another one takes over; on SQLite, the
 // same one is started again. The counts, the contacts and the rejected rows are as from one run.
 func TestUploadKilled(t *testing.T) {
 	t.Parallel()
 	bothStores(t, func(t *testing.T, d deployment) {
-		ws, key := d.workspace(t)
-		d.must(t, "member", "add", "--workspace", ws, "--name", "Ada", "--email", "ada@example.com", "--role", "admin")
-		serves := func() *server { return serve(t, d.dir, "--database", d.database) }
-		nodes := []*server{serves()}
-		if d.database != "" {
-			nodes = append(nodes, serves())
-		}
-		link := d.must(t, "login-link", "--workspace", ws, "--member", "ada@example.com", "--public-url", nodes[0].url)["url"].(string)
-		ada := signInPlainly(t, nodes[0].url, strings.TrimPrefix(link, nodes[0].url))
-
-		at := ada.uploads("people.csv", peopleTable(*uploadRows))
-		if a := ada.post(at, "encoding", "", "delimiter", ";", "columns.0", "external_id", "columns.1", "name", "columns.2", "email", "columns.3", "phone", "dates", "", "do", "import"); a.status != http.StatusSeeOther {
-			t.Fatalf("the start: %d %.500s", a.status, a.body)
-		}
+		i := newImporting(t, d)
+		at := i.begins(t, "/contacts/import", peopleTable(*uploadRows), "encoding", "", "delimiter", ";", "columns.0", "external_id", "columns.1", "name", "columns.2", "email", "columns.3", "phone", "dates", "")
 		each := eachIsWrong(*uploadRows)
 		bad := (*uploadRows + each - 4) / each
 		good := *uploadRows - bad
-		rng := random(newSeed(t), 0)
-		replace := func(i int) {
-			nodes[i] = serves()
-			ada.url = nodes[i].url
-		}
-		done := 0
-		goesOn := func() bool { // false: it has come to its end
-			for stop := time.Now().Add(2 * patience); time.Now().Before(stop); <-time.After(20 * time.Millisecond) {
-				is := uploadProgress.FindStringSubmatch(ada.get(at).body)
-				if is == nil {
-					return false
-				}
-				if n, err := strconv.Atoi(is[1]); err == nil && n > done {
-					done = n
-					return true
-				}
-			}
-			t.Fatal("the import does not go on")
-			return false
-		}
-		kills := 0
-		for kills < *uploadKills && goesOn() {
-			<-time.After(time.Duration(rng.IntN(100)) * time.Millisecond)
-			for i := range nodes { // one of them works on it, and nobody knows which
-				nodes[i].kill()
-				replace(i)
-			}
-			kills++
-		}
-		if *uploadStop > 0 && goesOn() {
-			for _, s := range nodes {
-				s.signal(t, syscall.SIGSTOP)
-				<-time.After(*uploadStop)
-				s.signal(t, syscall.SIGCONT)
-			}
-		}
-		t.Logf("%d kills, the last one after %d rows", kills, done)
-		var page string
-		for stop := time.Now().Add(2*patience + time.Duration(*uploadRows)*time.Millisecond); ; <-time.After(100 * time.Millisecond) {
-			if page = ada.get(at).body; strings.Contains(page, "What happened") {
-				break
-			}
-			if time.Now().After(stop) {
-				t.Fatalf("the import does not end: %.3000s", page)
-			}
-		}
-		nodes[0].createdOnce(t, key, good)
-		rejected, err := csvOf(strings.TrimPrefix(ada.get(at+"rejected").body, "\uFEFF"))
-		check(t, err)
+		i.killed(t, at)
+		_, rejected := i.ends(t, at)
+		i.nodes[0].createdOnce(t, i.key, good)
 		seen := map[string]bool{}
 		for _, row := range rejected[1:] {
 			seen[row[0]] = true
@@ -155,8 +196,90 @@ func TestUploadKilled(t *testing.T) {
 		if len(rejected) != 1+bad || len(seen) != bad {
 			t.Errorf("%d rejected rows, %d different; want %d", len(rejected)-1, len(seen), bad)
 		}
-		if list := ada.get("/contacts/import").body; !strings.Contains(list, fmt.Sprintf("%s rows, %s rejected", thousands(*uploadRows), thousands(bad))) {
+		if list := i.ada.get("/contacts/import").body; !strings.Contains(list, fmt.Sprintf("%s rows, %s rejected", thousands(*uploadRows), thousands(bad))) {
 			t.Errorf("the list of imports: %.3000s", list)
+		}
+	})
+}
+
+// TestUploadOfPeople is TestUploadKilled for people of a broadcast. Before, it imports a few people
+// from files of three encodings, by numbers and by the own ids of contacts of whom two were merged.
+func TestUploadOfPeople(t *testing.T) {
+	t.Parallel()
+	bothStores(t, func(t *testing.T, d deployment) {
+		i := newImporting(t, d)
+		file := filepath.Join(t.TempDir(), "branch.json")
+		check(t, os.WriteFile(file, []byte(`{"name":"branch","language":"tr","category":"UTILITY","status":"APPROVED","components":[{"type":"BODY","text":"Yeni şube: {{1}}.","example":{"body_text":[["Kadıköy"]]}}]}`), 0o600))
+		channel := d.sandbox(t, i.ws)
+		d.must(t, "template", "put", "--channel", channel, "--file", file)
+		c := i.nodes[0].client(t, i.key, 1)
+		draft := func() string {
+			body := c.must(t, 201, "POST", "/broadcasts", `{"name":"Spring","channel_id":"`+channel+`","template":{"name":"branch","language":"tr"},"consent":{"confirmed":true}}`)
+			return decode[struct{ Data cast }](t, body).Data.ID
+		}
+		var contacts []string
+		for n := range 3 {
+			body := c.must(t, 201, "POST", "/contacts", fmt.Sprintf(`{"external_id":"crm-%d","phone":%q}`, n, phoneOf(n+1)))
+			contacts = append(contacts, decode[struct{ Data struct{ ID string } }](t, body).Data.ID)
+		}
+		c.must(t, 200, "POST", "/contacts/"+contacts[0]+"/merge", `{"from":"`+contacts[1]+`"}`)
+
+		byNumber := "Telefon;Şube\r\n" + phoneOf(1) + ";İstanbul Çağlayan\r\n12;Ş\r\n" + phoneOf(3) + ";Göztepe\r\n"
+		byID := "Müşteri;Şube\r\ncrm-0;İstanbul Çağlayan\r\ncrm-1;Ğ\r\nnobody;Ş\r\ncrm-2;" + strings.Repeat("ü", 5000) + "\r\ncrm-2;Göztepe\r\n"
+		for name, writes := range map[string]*encoding.Encoder{
+			"": unicode.UTF8.NewEncoder(), "windows-1254": charmap.Windows1254.NewEncoder(), "utf-16le": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder(),
+		} {
+			for _, of := range []struct {
+				table, who string
+				wrong      int
+				want       []string // the first person has two rows of the file, of which the last one counts
+			}{
+				{byNumber, "phone", 1, []string{"Yeni şube: İstanbul Çağlayan.", "Yeni şube: Göztepe."}},
+				{byID, "external_id", 2, []string{"Yeni şube: Ğ.", "Yeni şube: Göztepe."}},
+			} {
+				id := draft()
+				text, err := writes.String(of.table)
+				check(t, err)
+				at := i.begins(t, "/broadcasts/"+id+"/import", text, "encoding", name, "delimiter", ";", "columns.0", of.who, "columns.1", "variables.1")
+				page, rejected := i.ends(t, at)
+				if len(rejected) != 1+of.wrong {
+					t.Errorf("%s by %s: %d rejected rows, want %d: %.3000s", name, of.who, len(rejected)-1, of.wrong, page)
+				}
+				var got []string
+				for _, sample := range decode[struct {
+					Data struct{ Samples []struct{ Text string } }
+				}](t, c.must(t, 200, "POST", "/broadcasts/"+id+"/check", `{}`)).Data.Samples {
+					got = append(got, sample.Text)
+				}
+				if !slices.Equal(got, of.want) {
+					t.Errorf("%s by %s: the messages %q, want %q", name, of.who, got, of.want)
+				}
+			}
+		}
+
+		id := draft()
+		rows := min(*uploadRows, 1_000_000)
+		each := eachIsWrong(rows)
+		bad := (rows + each - 4) / each
+		var b strings.Builder
+		b.WriteString("Telefon;Şube\r\n")
+		for n := range rows {
+			number := fmt.Sprintf("+9054%08d", n)
+			if n%each == 3 {
+				number = "12"
+			}
+			fmt.Fprintf(&b, "%s;Kadıköy %d\r\n", number, n)
+		}
+		at := i.begins(t, "/broadcasts/"+id+"/import", b.String(), "encoding", "", "delimiter", ";", "columns.0", "phone", "columns.1", "variables.1")
+		i.killed(t, at)
+		page, rejected := i.ends(t, at)
+		if len(rejected) != 1+bad {
+			t.Errorf("%d rejected rows, want %d: %.3000s", len(rejected)-1, bad, page)
+		}
+		c = i.nodes[0].client(t, i.key, 1)
+		list := c.castList(t, id)
+		if now := c.castNow(t, id); len(list) != rows-bad || now.count("rows") != rows-bad || now.count("pending") != rows-bad {
+			t.Errorf("%d rows, want %d: %v", len(list), rows-bad, now.Counts)
 		}
 	})
 }
