@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +17,8 @@ func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces()
 		ctx, cancel := context.WithCancel(t.Context())
-		const workspaces = 2*flights + 44
-		sent, most := make([]int, workspaces), make([]int, workspaces)
+		const workspaces = flights + 64
+		sent, most := make([]atomic.Int64, workspaces), make([]atomic.Int64, workspaces)
 		drive := func(n int) {
 			ws := desk.ID{byte(n >> 8), byte(n), 1}
 			for ctx.Err() == nil {
@@ -25,11 +26,11 @@ func TestPlaces(t *testing.T) {
 				taken := p.take(within, ws)
 				end()
 				if !taken {
-					time.Sleep(time.Duration(50+n%7) * time.Millisecond)
+					time.Sleep(time.Duration(200+n%7) * time.Millisecond)
 					continue
 				}
-				sent[n]++
-				most[n] = max(most[n], p.of(ws))
+				sent[n].Add(1)
+				most[n].Store(max(most[n].Load(), int64(p.of(ws))))
 				go func() {
 					time.Sleep(time.Second)
 					p.leave(ws)
@@ -41,34 +42,39 @@ func TestPlaces(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond)
 		for n := range 4 {
-			if most[n] != desk.BroadcastFlights {
-				t.Errorf("one of four workspaces has %d places, want %d", most[n], desk.BroadcastFlights)
+			if most := most[n].Load(); most != desk.BroadcastFlights {
+				t.Errorf("one of four workspaces has %d places, want %d", most, desk.BroadcastFlights)
 			}
 		}
 		go drive(4)
-		time.Sleep(600 * time.Millisecond) // in which the places of the others become free
-		if sent[4] == 0 {
+		time.Sleep(700 * time.Millisecond) // in which the places of the others become free
+		if sent[4].Load() == 0 {
 			t.Error("a fifth workspace has to wait for long")
 		}
 		for n := 5; n < workspaces; n++ {
 			go drive(n)
 		}
 		time.Sleep(10 * time.Second)
-		before := append([]int(nil), sent...)
-		time.Sleep(50 * time.Second)
+		before := make([]int64, workspaces)
+		for n := range sent {
+			before[n] = sent[n].Load()
+		}
+		time.Sleep(20 * time.Second)
 		cancel()
 		synctest.Wait()
-		total := 0
+		total := int64(0)
 		for n := range sent {
-			got := sent[n] - before[n]
-			if total += got; got < 12 || got > 35 {
-				t.Errorf("workspace %d of %d was served %d times in 50 seconds", n, workspaces, got)
+			got := sent[n].Load() - before[n]
+			if total += got; got < 8 || got > 32 {
+				t.Errorf("workspace %d of %d was served %d times in 20 seconds", n, workspaces, got)
 			}
 		}
-		if total < 49*flights || total > 51*flights {
-			t.Errorf("%d messages in 50 seconds, want %d", total, 50*flights)
+		if total < 19*flights || total > 21*flights {
+			t.Errorf("%d messages in 20 seconds, want %d", total, 20*flights)
 		}
 		time.Sleep(2 * time.Second)
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if len(p.taken) != 0 {
 			t.Errorf("%d workspaces are left", len(p.taken))
 		}
