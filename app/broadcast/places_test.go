@@ -47,7 +47,7 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 		go drive(4)
-		time.Sleep(700 * time.Millisecond) // in which the places of the others become free
+		time.Sleep(1500 * time.Millisecond) // in which the places of the others become free
 		if sent[4].Load() == 0 {
 			t.Error("a fifth workspace has to wait for long")
 		}
@@ -79,4 +79,26 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%d workspaces are left", len(p.taken))
 		}
 	})
+}
+
+// TestPlaces_share: of five workspaces that send, each has a fifth of the places, so that the last one
+// need not wait for a place of the first.
+func TestPlaces_share(t *testing.T) {
+	t.Parallel()
+	p := newPlaces()
+	const workspaces = 5
+	for n := range workspaces {
+		p.asks(desk.ID{byte(n)})
+	}
+	for n := range workspaces {
+		ws := desk.ID{byte(n)}
+		for range flights / workspaces {
+			if !p.take(t.Context(), ws) {
+				t.Fatalf("workspace %d has %d places, and gets no more", n, p.of(ws))
+			}
+		}
+		if p.take(t.Context(), ws) {
+			t.Errorf("workspace %d has more than its share", n)
+		}
+	}
 }
