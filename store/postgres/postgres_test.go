@@ -279,6 +279,44 @@ func TestNodesMakeOneContact(t *testing.T) {
 	}
 }
 
+// TestBook_manyNames: a transaction finds none of many names, and then another node stores one of
+// them. It runs again and finds it, so that no person exists twice.
+func TestBook_manyNames(t *testing.T) {
+	t.Parallel()
+	stores := openTwo(t)
+	ws := newWorkspace(t, stores[0])
+	var ops []*desk.Op
+	var names []desk.Identity
+	for n := range manyNames + 1 {
+		names = append(names, identity("a", n))
+		ops = append(ops, upsertOf(names[n]))
+	}
+	var found []int
+	check(t, stores[0].InTx(t.Context(), ws, func(tx store.Tx) error {
+		book, err := tx.Book(desk.Lookup{Identities: names})
+		if err != nil {
+			return err
+		}
+		if found = append(found, book.Len()); len(found) == 1 {
+			if _, err := update(stores[1], ws, upsertOf(names[7], identity("b", 7))); err != nil {
+				return err
+			}
+		}
+		for _, op := range ops {
+			if _, err := book.Apply(op, desk.Actor{}, 1, newID); err != nil {
+				return err
+			}
+		}
+		return tx.Flush(book)
+	}))
+	if !slices.Equal(found, []int{0, 1}) {
+		t.Errorf("the transaction found %v contacts, want 0 and then 1", found)
+	}
+	if n := query(t, stores[0], `SELECT count(*)::text FROM contacts`); n[0] != fmt.Sprint(len(names)) || holders(t, stores[0], ws, names[7]) != 1 {
+		t.Errorf("%s contacts of %d people", n[0], len(names))
+	}
+}
+
 // TestEventsKeepTheActor: an event's row has the kind and the id of the caller.
 func TestEventsKeepTheActor(t *testing.T) {
 	t.Parallel()

@@ -137,9 +137,13 @@ func (t *tx) thisHour() int64 {
 	return t.hour
 }
 
+// manyNames is from how many names on Book looks whether there is anything to load.
+const manyNames = 200
+
 // Book locks the contacts before it loads them. A single statement that waits for a lock
 // and loads would see the locked rows as they are now, but the identities as they were
-// before the wait.
+// before the wait. If there are many names, it loads in a round trip of its own, and only if it has
+// locked a contact: to look for names that nobody has costs as much as to find them.
 func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 	w, lock := named(l), lockBookQuery
 	if l.Merges {
@@ -147,7 +151,12 @@ func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 	}
 	locked := map[desk.ID]bool{}
 	each(t.pipe, readID, func(id desk.ID) { locked[id] = true }, lock, w.args(t.ws)...)
-	loaded := putLoad(t.pipe, t.ws, w, 0)
+	if len(l.Identities) > manyNames && len(l.IDs) == 0 {
+		if err := t.send("lock contacts"); err != nil || len(locked) == 0 {
+			return desk.NewBook(t.settings, 1), err
+		}
+	}
+	loaded := putLoad(t.pipe, t.ws, w, l.Most)
 	if err := t.send("load contacts"); err != nil {
 		return nil, err
 	}

@@ -423,9 +423,13 @@ func parts(t *testing.T, s store.Store) {
 		}
 		book, err := s.Book(t.Context(), one, named)
 		must(t, err)
-		if book.Len() > contacts || !book.Over(most) {
-			t.Errorf("a look-up of at most %d bytes has %d contacts", bound, book.Len())
-		}
+		must(t, s.InTx(t.Context(), one, func(tx store.Tx) error {
+			within, err := tx.Book(named)
+			if err == nil && (within.Len() != book.Len() || book.Len() > contacts || !book.Over(most)) {
+				t.Errorf("a look-up of at most %d bytes has %d contacts, and %d in a transaction", bound, book.Len(), within.Len())
+			}
+			return err
+		}))
 	}
 	var outcomes []desk.Outcome
 	var errs []error
