@@ -13,7 +13,7 @@ import (
 
 const (
 	// yieldEvery is how often a busy writer checks whether another process waits.
-	yieldEvery = 10 * time.Millisecond
+	yieldEvery = 4 * time.Millisecond
 	// yieldBound is the longest time for which the busy writer waits, because the other
 	// process may hang.
 	yieldBound = 2 * time.Second
@@ -21,8 +21,8 @@ const (
 	// process seemed to hang.
 	yieldPause = time.Minute
 	// gap is how long a process that writes rarely leaves the file unlocked after each of
-	// its transactions. A waiting server checks every millisecond, so it can write between
-	// the steps of the other process's long work.
+	// its transactions, if another process has had to wait lately. That one checks every millisecond,
+	// so it can write between the steps of long work.
 	gap = 5 * time.Millisecond
 	// contended is for how long long work goes on in small steps after somebody had to wait.
 	contended = 250 * time.Millisecond
@@ -40,8 +40,16 @@ func (s *Store) takeTurn() (end func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), yieldBound)
 	defer cancel()
 	if !serving {
-		time.Sleep(gap - now.Sub(s.gave))
-		if locked, err := s.turn.TryLockContext(ctx, time.Millisecond); locked && err == nil {
+		if s.Contended() {
+			time.Sleep(gap - now.Sub(s.gave))
+		}
+		free, end := context.WithTimeout(ctx, gap) // a server has the lock for less
+		locked, _ := s.turn.TryLockContext(free, time.Millisecond)
+		if end(); !locked {
+			s.tell(time.Now())
+			locked, _ = s.turn.TryLockContext(ctx, time.Millisecond)
+		}
+		if locked {
 			return func() {
 				_ = s.turn.Unlock()
 				s.gave = time.Now()
@@ -69,11 +77,16 @@ func (s *Store) hadToWait() {
 	now := time.Now()
 	s.waited.Store(now.UnixNano())
 	if s.serving.Load() {
-		_ = os.Chtimes(turnPath(s.path), now, now) // without it, the others are only slower to notice
+		s.tell(now)
 	}
 }
 
-// Contended tells whether a server had to wait for this process lately, or, in a server, one
+// tell tells a process at long work that this one waits for it.
+func (s *Store) tell(now time.Time) {
+	_ = os.Chtimes(turnPath(s.path), now, now) // without it, the other is only slower to notice
+}
+
+// Contended tells whether another process had to wait for this one lately, or, in a server, one
 // change for another.
 func (s *Store) Contended() bool {
 	at := time.Unix(0, s.waited.Load())
