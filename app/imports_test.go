@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -70,17 +71,71 @@ func TestImport_overtaken(t *testing.T) {
 	must(t, again.End(t.Context()))
 }
 
-// A heavyStore loads large contacts with those that a dry run names.
+// A heavyStore loads large contacts with those that an import names.
 type heavyStore struct{ store.Store }
 
 func (s heavyStore) Book(ctx context.Context, ws desk.ID, l desk.Lookup) (*desk.Book, error) {
 	book, err := s.Store.Book(ctx, ws, l)
+	return heavier(book, l), err
+}
+
+func (s heavyStore) InTx(ctx context.Context, ws desk.ID, do func(store.Tx) error) error {
+	return s.Store.InTx(ctx, ws, func(tx store.Tx) error { return do(heavyTx{tx}) })
+}
+
+type heavyTx struct{ store.Tx }
+
+func (tx heavyTx) Book(l desk.Lookup) (*desk.Book, error) {
+	book, err := tx.Tx.Book(l)
+	return heavier(book, l), err
+}
+
+func (tx heavyTx) Flush(book *desk.Book) error {
+	if book.Full() {
+		return errors.New("the contacts of these rows are too large to be stored together")
+	}
+	return tx.Tx.Flush(book)
+}
+
+// heavier adds a large contact for each that l names, up to what l allows.
+func heavier(book *desk.Book, l desk.Lookup) *desk.Book {
 	for n := range l.Identities {
-		if err == nil {
+		if book != nil && !(l.Most > 0 && book.Over(l.Most)) {
 			book.Load(&desk.Contact{ID: desk.ID{1, byte(n), byte(n >> 8)}, Note: strings.Repeat("x", 1<<20)})
 		}
 	}
-	return book, err
+	return book
+}
+
+// largeRows returns 150 rows of 75 people. The last row is bad.
+func largeRows() (rows []imports.Row) {
+	for n := range 150 {
+		op := &desk.Op{Kind: desk.OpUpsert}
+		identified("external_id", fmt.Sprint("row-", n/2))(&op.Write)
+		rows = append(rows, imports.Row{Op: op})
+	}
+	rows[149] = imports.Row{Err: desk.Invalidf("no row")}
+	return rows
+}
+
+// TestImport_large: rows of large contacts are stored in smaller groups, all in one transaction.
+func TestImport_large(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	heavy := w.node(heavyStore{w.file}, app.Bounds{})
+	run, err := heavy.Imports.Begin(t.Context(), w.operator(), [32]byte{1})
+	must(t, err)
+	must(t, run.Store(t.Context(), largeRows(), true, func(_ store.Tx, errs []error) (int64, error) {
+		if len(errs) != 150 || errs[148] != nil || errs[149] == nil {
+			t.Errorf("errors of the rows: %v", errs)
+		}
+		return 0, nil
+	}))
+	if want := (desk.ImportCounts{Rows: 150, Created: 75, Unchanged: 74, Rejected: 1}); run.Run.ImportCounts != want {
+		t.Errorf("%+v, want %+v", run.Run.ImportCounts, want)
+	}
+	must(t, run.End(t.Context()))
+	w.holds(75, 0, 0)
 }
 
 // TestImport_dryLarge: a dry run judges rows of large contacts in smaller groups.
@@ -88,13 +143,7 @@ func TestImport_dryLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	heavy := w.node(heavyStore{w.file}, app.Bounds{})
-	var rows []imports.Row
-	for n := range 150 {
-		op := &desk.Op{Kind: desk.OpUpsert}
-		identified("external_id", fmt.Sprint("row-", n/2))(&op.Write)
-		rows = append(rows, imports.Row{Op: op})
-	}
-	rows[149] = imports.Row{Err: desk.Invalidf("no row")}
+	rows := largeRows()
 	var n desk.ImportCounts
 	errs, err := heavy.Imports.Try(t.Context(), w.operator(), rows, &n)
 	must(t, err)

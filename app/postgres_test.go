@@ -40,7 +40,7 @@ func TestPostgres(t *testing.T) {
 		TestAdministration, TestMembersAsPrincipals,
 		TestWrite_with_a_key_changed_meanwhile, TestUnchangedIsNotWritten,
 		TestReply, TestReply_receipt, TestReply_refused, TestReply_changed, TestReply_fileDeleted, TestReply_fileOfAnother, TestReply_once, TestReply_refusedByProvider, TestReply_seen, TestReply_serverClock, TestReply_overtaken, TestReply_refusedAfterDeletion, TestReply_races,
-		TestImport_overtaken, TestImport_dryLarge, TestImport_dryOptOuts, TestUpload, TestUpload_overtaken, TestUpload_killed, TestUpload_people, TestUpload_peopleEnd, TestUpload_ends, TestUpload_forgotten,
+		TestImport_overtaken, TestImport_large, TestImport_dryLarge, TestImport_dryOptOuts, TestUpload, TestUpload_overtaken, TestUpload_killed, TestUpload_people, TestUpload_peopleEnd, TestUpload_ends, TestUpload_forgotten,
 		TestExport_optOuts, TestExport_allowed, TestErase, TestErase_merged, TestExport_begin,
 		TestHistory_upgrade, TestSearch, TestSearch_upgrade, TestSearch_sealed, TestSearch_model, TestSearch_filters,
 		TestSegments_model,

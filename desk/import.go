@@ -19,7 +19,7 @@ const (
 	ImportBytes = 8 << 20
 
 	// ImportRowsBeside takes the place of ImportRows while others wait for the database.
-	ImportRowsBeside = 50
+	ImportRowsBeside = 70
 
 	// ImportOptOutRows takes the place of ImportRows for opt-outs. Each takes a round trip, and
 	// locks the choice of a person until the end: what the person writes meanwhile waits.

@@ -18,6 +18,7 @@ import (
 	"parley/app/feed"
 	"parley/desk"
 	"parley/store"
+	"parley/transfer"
 )
 
 // lookEvery is how often a waiting import asks for the lease.
@@ -67,6 +68,7 @@ type Import struct {
 	until   time.Time // the lease is extended before
 	Run     desk.ImportRun
 	Resumed bool // it goes on with an earlier run
+	step    int  // how many rows a transaction stores; 0: there was none
 
 	upload *desk.Upload                                             // nil: a command imports
 	dry    bool                                                     // it is a check of the upload
@@ -79,6 +81,8 @@ type Row struct {
 	OptOut *desk.OptOutRow
 	Person desk.RowInput // of a broadcast
 	Err    error
+
+	from transfer.Row
 }
 
 // Begin takes the workspace for an import, and goes on with an interrupted import of the same
@@ -159,9 +163,6 @@ func (i *Import) End(ctx context.Context) error {
 
 // errMoved means that another process goes on with this import.
 var errMoved = desk.Errorf(desk.Unavailable, "another process goes on with this import: run the command again to wait for it")
-
-// together is how many rows are looked up at a time, because their contacts may be large.
-const together = 200
 
 // Store stores rows, all in one transaction with the new place. errs has an element for each
 // row, nil for those that are stored. errorBytes is called before the commit with these
@@ -266,14 +267,9 @@ func (i *Import) lapses() bool {
 // storeAll stores a group.
 func (i *Import) storeAll(tx store.Tx, rows []Row, n *desk.ImportCounts) (errs []error, err error) {
 	errs = make([]error, len(rows))
-	for from := 0; from < len(rows); from += together {
-		to := min(from+together, len(rows))
-		if err := i.storeSome(tx, rows[from:to], errs[from:to], n); err != nil {
-			return nil, err
-		}
-	}
+	err = i.storeSome(tx, rows, errs, n)
 	n.Rows += int64(len(rows))
-	return errs, nil
+	return errs, err
 }
 
 // people tells whether the rows are people of a broadcast.
@@ -333,11 +329,21 @@ func (i *Import) storePeople(tx store.Tx, people broadcast.Named, n *desk.Import
 	return errs, nil
 }
 
-// storeSome stores some rows of a group.
+// storeSome stores some rows of a group. If their contacts are large, it stores them in parts.
 func (i *Import) storeSome(tx store.Tx, rows []Row, errs []error, n *desk.ImportCounts) error {
-	book, err := tx.Book(lookupOf(rows))
+	named := lookupOf(rows)
+	if len(rows) > 1 {
+		named.Most = desk.MaxBookBytes
+	}
+	book, err := tx.Book(named)
 	if err != nil {
 		return err
+	}
+	if half := len(rows) / 2; named.Most > 0 && book.Full() {
+		if err := i.storeSome(tx, rows[:half], errs[:half], n); err != nil {
+			return err
+		}
+		return i.storeSome(tx, rows[half:], errs[half:], n)
 	}
 	now := i.service.Now()
 	for at, r := range rows {

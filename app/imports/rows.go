@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,9 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"parley/app/steps"
 	"parley/desk"
 	"parley/store"
 	"parley/transfer"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Keep keeps the rejected rows of a group. before is the size of the file of rejected rows
@@ -27,11 +31,9 @@ func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, 
 	if file.Options.Kind == desk.ImportOptOuts {
 		most = desk.ImportOptOutRows
 	}
-	err := groups(file, i.Run.Rows, func() int { return i.atOnce(most) }, func(rows []transfer.Row, last bool) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := i.Store(ctx, i.service.read(file, rows, i.p.Settings), last, func(tx store.Tx, errs []error) (int64, error) {
+	read := i.service.reader(file, i.p.Settings)
+	err := groups(ctx, file, i.Run.Rows, read, func() int { return i.atOnce(most) }, func(rows []Row, last bool) error {
+		err := i.Store(ctx, rows, last, func(tx store.Tx, errs []error) (int64, error) {
 			return reject(tx, file, i.Run.ErrorBytes, rows, errs, keep)
 		})
 		if after(); err == nil && i.Run.EndedAt != 0 && !last {
@@ -46,14 +48,17 @@ func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, 
 }
 
 // atOnce returns how many rows the next transaction stores: at most as many as are left up to a
-// multiple of most, and fewer while others wait for the database. So the end of an import with
-// many bad rows does not depend on who else was at work.
+// multiple of most, and few while others wait for the database. After that, each transaction stores
+// twice as many, because the others often come again. So the end of an import with many bad rows does
+// not depend on who else was at work.
 func (i *Import) atOnce(most int) int {
-	n := most - int(i.Run.Rows%int64(most))
-	if i.service.Store.Contended() {
-		n = min(n, desk.ImportRowsBeside)
+	if i.step = min(2*i.step, most); i.step == 0 {
+		i.step = most
 	}
-	return n
+	if i.service.Store.Contended() {
+		i.step = desk.ImportRowsBeside
+	}
+	return min(i.step, most-int(i.Run.Rows%int64(most)))
 }
 
 // errEnded ends an import before the last row.
@@ -69,11 +74,9 @@ func (a *Service) TryFile(ctx context.Context, p desk.Principal, file *transfer.
 		try = a.tryOptOuts
 	}
 	size := int64(0)
-	err = groups(file, 0, func() int { return desk.ImportRows }, func(rows []transfer.Row, _ bool) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		errs, err := try(ctx, p, a.read(file, rows, p.Settings), &n)
+	read := a.reader(file, p.Settings)
+	err = groups(ctx, file, 0, read, func() int { return desk.ImportRows }, func(rows []Row, _ bool) error {
+		errs, err := try(ctx, p, rows, &n)
 		if err == nil {
 			size, err = reject(nil, file, size, rows, errs, keep)
 		}
@@ -121,46 +124,77 @@ func planned(p desk.Principal, file *transfer.File) (desk.Principal, error) {
 }
 
 // groups calls do for the rows after some, as many of them as atOnce says or ImportBytes at a time,
-// and for the rest. last tells that no rows follow.
-func groups(file *transfer.File, after int64, atOnce func() int, do func(rows []transfer.Row, last bool) error) error {
-	var rows []transfer.Row
-	size, most := 0, atOnce()
-	err := file.Each(after, func(row transfer.Row) error {
-		size += len(row.Body) + len(row.Raw)
-		for _, cell := range row.Cells {
-			size += len(cell)
+// and for the rest. last tells that no rows follow. While do stores a group, the rows after it are
+// read: up to ImportRows or ImportBytes of them.
+func groups(ctx context.Context, file *transfer.File, after int64, read func(transfer.Row) Row, atOnce func() int, do func(rows []Row, last bool) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	ahead, room := make(chan Row, desk.ImportRows), semaphore.NewWeighted(desk.ImportBytes)
+	var readErr error // set before ahead is closed
+	go func() {
+		defer close(ahead)
+		defer steps.Caught("read a file", &readErr)
+		readErr = file.Each(after, func(from transfer.Row) error {
+			row := read(from)
+			err := room.Acquire(ctx, row.size())
+			if err == nil {
+				ahead <- row
+			}
+			return err
+		})
+	}()
+	defer func() {
+		cancel()
+		for range ahead { // until the reader has ended
 		}
-		rows = append(rows, row)
+	}()
+	var rows []Row
+	size, most := int64(0), atOnce()
+	for row := range ahead {
+		room.Release(row.size())
+		rows, size = append(rows, row), size+row.size()
 		if len(rows) < most && size < desk.ImportBytes {
-			return nil
+			continue
 		}
-		err := do(rows, false)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := do(rows, false); err != nil {
+			return err
+		}
 		rows, size, most = nil, 0, atOnce()
-		return err
-	})
-	if err != nil {
+	}
+	if err := cmp.Or(readErr, ctx.Err()); err != nil {
 		return err
 	}
 	return do(rows, true)
 }
 
-// read makes operations of rows.
-func (a *Service) read(file *transfer.File, rows []transfer.Row, s *desk.Settings) []Row {
-	list := make([]Row, len(rows))
-	for n, row := range rows {
-		if list[n].Err = row.Err; row.Err != nil {
-			continue
+// size is how many bytes of a file the row takes, at most ImportBytes.
+func (r Row) size() int64 {
+	size := len(r.from.Body) + len(r.from.Raw)
+	for _, cell := range r.from.Cells {
+		size += len(cell)
+	}
+	return int64(min(size, desk.ImportBytes))
+}
+
+// reader returns what makes operations of a file's rows.
+func (a *Service) reader(file *transfer.File, s *desk.Settings) func(transfer.Row) Row {
+	return func(from transfer.Row) Row {
+		row := Row{from: from, Err: from.Err}
+		if row.Err != nil {
+			return row
 		}
 		switch file.Options.Kind {
 		case desk.ImportOptOuts:
-			list[n].OptOut, list[n].Err = a.readOptOut(row.Body, s)
+			row.OptOut, row.Err = a.readOptOut(from.Body, s)
 		case desk.ImportPeople:
-			list[n].Person, list[n].Err = a.ReadRow(row.Body, s)
+			row.Person, row.Err = a.ReadRow(from.Body, s)
 		default:
-			list[n].Op, list[n].Err = a.ReadContact(row.Body, s)
+			row.Op, row.Err = a.ReadContact(from.Body, s)
 		}
+		return row
 	}
-	return list
 }
 
 // readOptOut reads a row of opt-outs, which can't be of the future.
@@ -174,7 +208,7 @@ func (a *Service) readOptOut(body []byte, s *desk.Settings) (*desk.OptOutRow, er
 
 // reject keeps the rejected rows of a group, and returns the size of the file of rejected
 // rows.
-func reject(tx store.Tx, file *transfer.File, before int64, rows []transfer.Row, errs []error, keep Keep) (int64, error) {
+func reject(tx store.Tx, file *transfer.File, before int64, rows []Row, errs []error, keep Keep) (int64, error) {
 	var b bytes.Buffer
 	to := file.NewErrorsFile(&b, before)
 	for n, err := range errs {
@@ -188,7 +222,7 @@ func reject(tx store.Tx, file *transfer.File, before int64, rows []transfer.Row,
 		}
 		object, err := json.Marshal(map[string]string{"type": string(kind), "message": reason})
 		if err == nil {
-			err = to.Reject(rows[n], kind, reason, object)
+			err = to.Reject(rows[n].from, kind, reason, object)
 		}
 		if err != nil {
 			return 0, err
