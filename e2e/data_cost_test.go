@@ -68,7 +68,9 @@ func importCosts(t *testing.T, d deployment, c *client, ws string) {
 		}
 		return float64(n) / time.Since(began).Seconds(), peak
 	}
-	long := *dataCost >= 1_000_000 // a failure would end what is measured next, so ratios come last
+	long := *dataCost >= 1_000_000                                                           // a failure would end what is measured next, so ratios come last
+	level := func() { c.searchLevel(t, patience+time.Duration(*dataCost)*time.Millisecond) } // each measure begins so
+	level()
 	alone, _ := imports("alone", part)
 	t.Logf("%d contacts: %.0f a second imported, and %.0f by batches of one client", part, alone, batch)
 	defer wantRatio(t, long, "an import, of batch/1", alone/batch, true, 0.8)
@@ -79,7 +81,9 @@ func importCosts(t *testing.T, d deployment, c *client, ws string) {
 		created.Add(1)
 		return err
 	}
+	level()
 	creates := rate(t, 16, create)
+	level()
 	var done atomic.Bool
 	var creating sync.WaitGroup
 	creating.Go(func() {
