@@ -137,24 +137,14 @@ func (t *tx) thisHour() int64 {
 	return t.hour
 }
 
-// manyNames is from how many names on Book looks whether there is anything to load.
-const manyNames = 200
-
-// Book locks the contacts before it loads them. A single statement that waits for a lock
-// and loads would see the locked rows as they are now, but the identities as they were
-// before the wait. If there are many names, it loads in a round trip of its own, and only if it has
-// locked a contact: to look for names that nobody has costs as much as to find them.
+// Book locks the contacts before it loads them. A single statement that waits for a lock and loads
+// would see the locked rows as they are now, but the identities as they were before the wait.
 func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
-	w, lock := named(l), lockBookQuery
-	if l.Merges {
-		lock = lockMergeBook
-	}
+	w, lock := named(l), map[bool]string{false: lockBookQuery, true: lockMergeBook}[l.Merges]
 	locked := map[desk.ID]bool{}
 	each(t.pipe, readID, func(id desk.ID) { locked[id] = true }, lock, w.args(t.ws)...)
-	if len(l.Identities) > manyNames && len(l.IDs) == 0 {
-		if err := t.send("lock contacts"); err != nil || len(locked) == 0 {
-			return desk.NewBook(t.settings, 1), err
-		}
+	if len(l.Identities) > manyNames && len(l.IDs) == 0 && (t.send("lock contacts") != nil || len(locked) == 0) {
+		return desk.NewBook(t.settings, 1), failed("lock contacts", t.fail)
 	}
 	loaded := putLoad(t.pipe, t.ws, w, l.Most)
 	if err := t.send("load contacts"); err != nil {
