@@ -14,6 +14,8 @@ const (
 	// longer (docs/optimizations.md). If the log were copied more often, the same pages
 	// would be copied again and again.
 	checkpointFrames = 12_000
+	// commandFrames is how much longer a command lets the log grow, since it waits for the copy.
+	commandFrames = 4
 	// pageSize is the size of SQLite's pages, in bytes.
 	pageSize = 4096
 	// passes is how often the log is copied while others write. After that, writers have
@@ -71,6 +73,16 @@ func (s *Store) empty(c conn) error {
 	})
 }
 
+// shorten makes a checkpoint if the log has grown, unless Run makes them: only a server does, and it
+// does not know how much others write.
+func (s *Store) shorten() {
+	if s.serving.Load() || len(s.checkpoints) == 0 {
+		return
+	}
+	<-s.checkpoints
+	_, _ = checkpoint(s.writer, "PASSIVE") // if it fails, the log is longer
+}
+
 // checkpoint makes a checkpoint, and returns the length of the log in frames.
 func checkpoint(c conn, mode string) (frames int64, err error) {
 	s := c.stmt("PRAGMA wal_checkpoint(" + mode + ")")
@@ -85,7 +97,11 @@ func checkpoint(c conn, mode string) (frames int64, err error) {
 // log is, and starts a checkpoint once the log is long enough. A single row changes
 // several pages; the rows of a large group share their pages.
 func (s *Store) grew(rows int) {
-	if s.frames += 8 + rows/6; s.frames < checkpointFrames {
+	most := checkpointFrames
+	if !s.serving.Load() {
+		most *= commandFrames
+	}
+	if s.frames += 8 + rows/6; s.frames < most {
 		return
 	}
 	s.frames = 0

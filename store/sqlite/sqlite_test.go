@@ -688,6 +688,26 @@ func TestTheLogIsBegunAnew(t *testing.T) {
 	}
 }
 
+// TestACommandShortensTheLog: a command makes checkpoints itself, because the server does not know how
+// much it writes.
+func TestACommandShortensTheLog(t *testing.T) {
+	t.Parallel()
+	server, command := serverAndCommand(t)
+	ws := newWorkspace(t, server)
+	const written = 24 << 20
+	for n := range written >> 20 {
+		command.frames = commandFrames*checkpointFrames - 1
+		if err := command.InTx(t.Context(), ws, func(tx store.Tx) error {
+			return tx.PutCallback(desk.InboundItem{ReceivedAt: desk.Time(n), Body: make([]byte, 1<<20)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log, err := os.Stat(server.path + "-wal"); err != nil || log.Size() > written/4 {
+		t.Errorf("the log has %d bytes after %d were written, %v", log.Size(), written, err)
+	}
+}
+
 // TestAReaderDoesNotHoldUpWriters: a backup reads one snapshot for a long time, and
 // writes go on without waiting for it.
 func TestAReaderDoesNotHoldUpWriters(t *testing.T) {
@@ -731,6 +751,7 @@ func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 	t.Parallel()
 	for rows, most := range map[int]int{6: 1500, 6000: 12} {
 		s := openStore(t)
+		s.serving.Store(true)
 		for n := 0; len(s.checkpoints) == 0; n++ {
 			if n > most {
 				t.Errorf("%d commits of %d rows wake nobody", n, rows)
@@ -741,6 +762,7 @@ func TestAGrownLogWakesTheCheckpointer(t *testing.T) {
 	}
 	s := openStore(t)
 	ws := newWorkspace(t, s)
+	s.serving.Store(true)
 	if err := s.InTx(t.Context(), ws, func(tx store.Tx) error {
 		return tx.PutCallback(desk.InboundItem{ReceivedAt: 1, Body: make([]byte, 1<<20)})
 	}); err != nil {

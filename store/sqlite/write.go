@@ -70,6 +70,7 @@ func (s *Store) enqueue(ch *change) error {
 		}
 	}
 	group = s.commit(group)
+	s.shorten()
 	next := s.queue.leave()
 	if next != nil {
 		s.waited.Store(time.Now().UnixNano())
