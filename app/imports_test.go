@@ -100,7 +100,7 @@ func (tx heavyTx) Flush(book *desk.Book) error {
 // heavier adds a large contact for each that l names, up to what l allows.
 func heavier(book *desk.Book, l desk.Lookup) *desk.Book {
 	for n := range l.Identities {
-		if book != nil && !(l.Most > 0 && book.Over(l.Most)) {
+		if book != nil && (l.Most == 0 || !book.Over(l.Most)) {
 			book.Load(&desk.Contact{ID: desk.ID{1, byte(n), byte(n >> 8)}, Note: strings.Repeat("x", 1<<20)})
 		}
 	}
