@@ -48,9 +48,9 @@ func (i *Import) StoreFile(ctx context.Context, file *transfer.File, keep Keep, 
 }
 
 // atOnce returns how many rows the next transaction stores: at most as many as are left up to a
-// multiple of most, and few while others wait for the database. After that, each transaction stores
-// twice as many, because the others often come again. So the end of an import with many bad rows does
-// not depend on who else was at work.
+// multiple of most, so that the end of an import with many bad rows does not depend on who else was
+// at work. It is few while others wait for the database; after that, each transaction stores twice as
+// many, because the others often come again.
 func (i *Import) atOnce(most int) int {
 	if i.step = min(2*i.step, most); i.step == 0 {
 		i.step = most
