@@ -83,7 +83,7 @@
 //	doctor_test.go       installations that are broken in one way after the other
 //	tls_test.go          a certificate that is replaced under load; metrics at an address of their own
 //	import_test.go       parley import: files with mistakes, commands that are killed
-//	data_cost_test.go what imports and merges cost
+//	data_cost_test.go    what imports and merges cost
 //	import_beside_test.go an import beside a team, then search, export, backup and restore
 //	upload_test.go       imports of the console on servers that are killed or stopped; huge and wrong files
 //	export_test.go       parley export: what is imported again is the same

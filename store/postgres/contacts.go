@@ -340,9 +340,8 @@ func (w *claimed) add(i desk.Claim) {
 
 func (w claimed) args(ws desk.ID) []any { return []any{uuid(ws), w.kinds, w.values, w.ids} }
 
-// Lists of keys are looked up key by key: LATERAL leaves the planner no other way. The
-// statistics of a fast-growing table are old, and with old statistics the planner would
-// read a whole workspace.
+// Lists of keys are looked up key by key: LATERAL leaves the planner no other way. The statistics of
+// a fast-growing table are old, and with old statistics the planner would read a whole workspace.
 //
 // contactByID leaves the planner only the primary key. If the table is empty when the
 // plan is made, contacts_updated seems to cost as much. But contacts_updated is not in

@@ -16,8 +16,7 @@ const (
 	// mostGuessed is the greatest number of operations of a guess. In a larger group, the
 	// round trip matters less, and it is more likely that one operation finds a contact.
 	mostGuessed = 8
-	// manyNames is from how many names on a Book is loaded only after a contact was locked: to look
-	// for names that nobody has costs as much as to find them.
+	// A Book of more than manyNames is loaded only if one is locked: looking costs as much as finding.
 	manyNames = 200
 	// mostStreaks is for how many workspaces a node counts. If there are more, it begins anew.
 	mostStreaks = 10_000

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"parley/desk"
@@ -140,7 +141,10 @@ func (t *tx) thisHour() int64 {
 // Book locks the contacts before it loads them. A single statement that waits for a lock and loads
 // would see the locked rows as they are now, but the identities as they were before the wait.
 func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
-	w, lock := named(l), map[bool]string{false: lockBookQuery, true: lockMergeBook}[l.Merges]
+	w, lock := named(l), lockBookQuery
+	if l.Merges {
+		lock = lockMergeBook
+	}
 	locked := map[desk.ID]bool{}
 	each(t.pipe, readID, func(id desk.ID) { locked[id] = true }, lock, w.args(t.ws)...)
 	if len(l.Identities) > manyNames && len(l.IDs) == 0 && (t.send("lock contacts") != nil || len(locked) == 0) {
@@ -150,11 +154,9 @@ func (t *tx) Book(l desk.Lookup) (*desk.Book, error) {
 	if err := t.send("load contacts"); err != nil {
 		return nil, err
 	}
-	for _, c := range loaded.contacts {
-		if !locked[c.ID] {
-			t.fail = errConflict // an identity has moved between the two statements
-			return nil, failed("load contacts", t.fail)
-		}
+	if slices.ContainsFunc(loaded.contacts, func(c *contactRow) bool { return !locked[c.ID] }) {
+		t.fail = errConflict // an identity has moved between the two statements
+		return nil, failed("load contacts", t.fail)
 	}
 	book := bookOf(t.settings, 1, loaded)
 	return book, loadMerged(t.pipe, t.ws, book, l.IDs)
