@@ -10,9 +10,12 @@ import (
 
 const (
 	// outcomesEvery is how often the newest outcomes of a broadcast are looked at; after
-	// desk.LeastOutcomes bad ones, at once. While nothing has been sent for twice reportWait,
-	// they are looked at every idleEvery.
+	// desk.LeastOutcomes bad ones, at once. While fewer than fewSent messages were sent since the
+	// last look, they are looked at every slowEvery, and every idleEvery while nothing has been
+	// sent for twice reportWait: a process may have hundreds of broadcasts that go slowly.
 	outcomesEvery = time.Second
+	slowEvery     = 5 * time.Second
+	fewSent       = 16
 	idleEvery     = 15 * time.Second
 
 	// A provider says within reportWait of most messages whether they arrived.
@@ -26,13 +29,16 @@ func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *
 	}
 	r.mu.Lock()
 	every := outcomesEvery
-	if time.Since(r.flew) > 2*reportWait {
+	switch {
+	case time.Since(r.flew) > 2*reportWait:
 		every = idleEvery
+	case r.sent < fewSent:
+		every = slowEvery
 	}
 	why, halt, look := r.pause, r.halt, time.Since(r.looked) > every || r.bad >= desk.LeastOutcomes
 	r.pause, r.halt = "", nil
 	if look {
-		r.bad = 0
+		r.bad, r.sent = 0, 0
 	}
 	if halt != nil {
 		r.drop()

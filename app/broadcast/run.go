@@ -448,6 +448,7 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 	r.flights--
 	if claimed {
 		r.claimed(at)
+		r.sent++
 		r.flew = time.Now()
 	}
 	var halt *halted
