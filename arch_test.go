@@ -65,7 +65,7 @@ var rooms = map[string][]string{
 	"sandbox":                   {"desk", "provider"},
 	"poster":                    {"desk"},
 	"web":                       {"desk"},
-	"work":                      {"app", "desk"},
+	"work":                      {"app", "desk", "store"},
 	"api":                       {"app", "app/broadcast", "app/conflicts", "app/deliver", "app/feed", "app/merges", "app/search", "app/segments", "desk", "provider", "web"},
 	"console":                   {"app", "app/access", "app/conflicts", "app/daily", "app/deliver", "app/feed", "app/imports", "app/merges", "app/search", "app/segments", "desk", "provider", "transfer", "web"},
 	"mcp":                       {"desk"},

@@ -8,6 +8,7 @@ import (
 
 	"parley/app"
 	"parley/desk"
+	"parley/store"
 )
 
 // Parts have the steps of the schedules. Each method does one step and may run at the same
@@ -157,6 +158,7 @@ type Keep struct {
 // Run runs all schedules until the context ends, and returns when no step is under way;
 // steps are short.
 func Run(ctx context.Context, a Parts, keep Keep, log *slog.Logger) {
+	ctx = store.InBackground(ctx)
 	r := runner{a.App, log}
 	var all sync.WaitGroup
 	all.Go(func() { r.inbound(ctx) })

@@ -13,25 +13,27 @@ import (
 	"time"
 
 	"parley/desk"
+	"parley/store"
 	"parley/work"
 )
 
 // A fake is an App whose inbound items take some time each, by the clock of synctest.
 type fake struct {
-	mu      sync.Mutex
-	left    map[desk.ID]int           // items of each workspace
-	takes   map[desk.ID]time.Duration // how long one takes
-	due     map[desk.ID]bool
-	running map[desk.ID]bool
-	most    int // the greatest number of steps at the same time
-	twice   bool
-	done    map[desk.ID]time.Duration // when the last item was processed
-	start   time.Time
-	noted   chan struct{}
-	stale   chan struct{}
-	count   map[string]int
-	broken  error
-	slow    time.Duration // a fetch of templates
+	mu       sync.Mutex
+	left     map[desk.ID]int           // items of each workspace
+	takes    map[desk.ID]time.Duration // how long one takes
+	due      map[desk.ID]bool
+	running  map[desk.ID]bool
+	most     int // the greatest number of steps at the same time
+	twice    bool
+	done     map[desk.ID]time.Duration // when the last item was processed
+	start    time.Time
+	noted    chan struct{}
+	stale    chan struct{}
+	count    map[string]int
+	broken   error
+	unmarked bool          // a step's context is not marked as background work
+	slow     time.Duration // a fetch of templates
 }
 
 func newFake() *fake {
@@ -113,8 +115,9 @@ func (fakeMedia) Fetch(ctx context.Context)                        { <-ctx.Done(
 func (f fakeMedia) DropContents(context.Context) error             { return f.did("drop") }
 func (f fakeMedia) ForgetOld(context.Context, time.Duration) error { return f.did("forget media") }
 
-func (f *fake) TakeInbound(_ context.Context, ws desk.ID) error {
+func (f *fake) TakeInbound(ctx context.Context, ws desk.ID) error {
 	f.mu.Lock()
+	f.unmarked = f.unmarked || !store.IsBackground(ctx)
 	f.twice = f.twice || f.running[ws]
 	f.running[ws] = true
 	f.most = max(f.most, len(f.running))
@@ -180,8 +183,8 @@ func TestInboundIsFair(t *testing.T) {
 			f.has(ws, 2, time.Millisecond)
 		}
 		f.during(time.Second, quiet)
-		if f.twice || f.most != 4 {
-			t.Errorf("a workspace was taken in twice at once: %v; %d steps at once", f.twice, f.most)
+		if f.twice || f.most != 4 || f.unmarked {
+			t.Errorf("a workspace was taken in twice at once: %v; %d steps at once; without a mark of background work: %v", f.twice, f.most, f.unmarked)
 		}
 		for ws := byte(3); ws < 200; ws++ {
 			if id := (desk.ID{ws}); f.left[id] != 0 || f.done[id] > 200*time.Millisecond {

@@ -104,8 +104,8 @@ func (s *Store) MostRecipes(ctx context.Context, tail int) (most int, err error)
 
 // MovePassword replaces a hash by another one of the same password, unless the password
 // was changed meanwhile.
-func (s *Store) MovePassword(_ context.Context, ws, member desk.ID, from, to string) error {
-	return s.write(func(c conn) error {
+func (s *Store) MovePassword(ctx context.Context, ws, member desk.ID, from, to string) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("move password", c.stmt(`UPDATE member_access SET password = ? WHERE workspace_id = ? AND member_id = ? AND password = ?`).text(to).id(ws).id(member).text(from).run())
 	})
 }
@@ -147,8 +147,8 @@ func (s *Store) Held(ctx context.Context, ws, member desk.ID, most int) (contact
 }
 
 // ForgetAccess deletes expired sessions and links of a workspace.
-func (s *Store) ForgetAccess(_ context.Context, ws desk.ID, before desk.Time) error {
-	return s.write(func(c conn) error {
+func (s *Store) ForgetAccess(ctx context.Context, ws desk.ID, before desk.Time) error {
+	return s.write(ctx, func(c conn) error {
 		for _, of := range [][2]string{{stored.Session, "sessions"}, {stored.LoginLink, "login_links"}} {
 			if err := dropListed(of[0], of[1], expired, func(query string) error { return c.stmt(query).id(ws).time(before).run() }); err != nil {
 				return failed("forget access", err)

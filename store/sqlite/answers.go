@@ -95,8 +95,8 @@ func (s *Store) AutoRepliesDue(ctx context.Context, longest time.Duration) (map[
 }
 
 // TakeAutoReply gives the oldest due job of a workspace to the caller, or returns nil.
-func (s *Store) TakeAutoReply(_ context.Context, ws desk.ID, lease, longest time.Duration) (job *desk.AutoReplyJob, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) TakeAutoReply(ctx context.Context, ws desk.ID, lease, longest time.Duration) (job *desk.AutoReplyJob, err error) {
+	err = s.write(ctx, func(c conn) error {
 		job = nil
 		if _, err := s.toWrite(c, ws); err != nil {
 			return err

@@ -194,8 +194,8 @@ const (
 // ForgetAttempts deletes up to limit attempts of a workspace that were settled at least
 // this many hours ago, by the counter of hours. It also deletes the keys that these
 // attempts still hold. It returns the number of deleted attempts.
-func (s *Store) ForgetAttempts(_ context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) ForgetAttempts(ctx context.Context, ws desk.ID, hours int64, limit int) (n int, err error) {
+	err = s.write(ctx, func(c conn) error {
 		for _, query := range []string{forgetKeysQuery, forgetAnswersQuery, forgetAttemptsQuery} {
 			if err := c.stmt(query).id(ws).int(hours).int(int64(limit)).run(); err != nil {
 				return failed("forget attempts", err)

@@ -76,8 +76,8 @@ const (
 // ForgetCallbacks deletes up to limit processed callbacks of a workspace that are older
 // than age, the oldest first. With each callback it deletes the list of the people whom
 // the callback names.
-func (s *Store) ForgetCallbacks(_ context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) ForgetCallbacks(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
+	err = s.write(ctx, func(c conn) error {
 		before := s.now() - desk.Time(age.Milliseconds())
 		if err := c.stmt(forgetCallbackPeopleQuery).id(ws).time(before).int(int64(limit)).run(); err != nil {
 			return failed("forget callbacks", err)

@@ -78,12 +78,12 @@ func (s *Store) ChannelSigns(ctx context.Context, ws, channel desk.ID) (signs de
 }
 
 // NoteChannel stores the current time for one of a channel's signs.
-func (s *Store) NoteChannel(_ context.Context, ws, channel desk.ID, sign store.ChannelSign) error {
+func (s *Store) NoteChannel(ctx context.Context, ws, channel desk.ID, sign store.ChannelSign) error {
 	query := `INSERT INTO channel_signs (workspace_id, channel_id, synced_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET synced_at = excluded.synced_at`
 	if sign == store.SignAsked {
 		query = `INSERT INTO channel_signs (workspace_id, channel_id, asked_at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET asked_at = excluded.asked_at`
 	}
-	return s.write(func(c conn) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("note a channel's sign", c.stmt(query).id(ws).id(channel).time(s.now()).run())
 	})
 }
@@ -146,8 +146,8 @@ func (s *Store) SandboxTemplates(ctx context.Context, ws, channel desk.ID) (list
 
 // PutSandboxTemplate puts a template into the library of a sandbox channel. It replaces
 // a template with the same name and language.
-func (s *Store) PutSandboxTemplate(_ context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
-	return s.write(func(c conn) error {
+func (s *Store) PutSandboxTemplate(ctx context.Context, ws, channel desk.ID, t desk.TemplateSource) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("sandbox template", c.stmt(`REPLACE INTO sandbox_templates (workspace_id, channel_id, name, language, source)
 			VALUES (?, ?, ?, ?, ?)`).id(ws).id(channel).text(t.Name).text(t.Language).text(t.Source).run())
 	})
@@ -163,6 +163,6 @@ func (s *Store) Resealed(ctx context.Context) (done bool, err error) {
 }
 
 // SetResealed stores that the secrets have been sealed again.
-func (s *Store) SetResealed(context.Context) error {
-	return s.write(func(c conn) error { return failed("resealed", c.stmt(`UPDATE installation SET resealed = 1`).run()) })
+func (s *Store) SetResealed(ctx context.Context) error {
+	return s.write(ctx, func(c conn) error { return failed("resealed", c.stmt(`UPDATE installation SET resealed = 1`).run()) })
 }

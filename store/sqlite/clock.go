@@ -27,8 +27,8 @@ func (s *Store) Clock(ctx context.Context) (now desk.Time, hour int64, err error
 const raiseHourQuery = `UPDATE uptime SET hour = hour + 1 WHERE one = 1 AND hour = ?`
 
 // RaiseHour adds one to the counter of hours, if the counter is still equal to seen.
-func (s *Store) RaiseHour(_ context.Context, seen int64) error {
-	return s.write(func(c conn) error { return failed("raise the hour", c.stmt(raiseHourQuery).int(seen).run()) })
+func (s *Store) RaiseHour(ctx context.Context, seen int64) error {
+	return s.write(ctx, func(c conn) error { return failed("raise the hour", c.stmt(raiseHourQuery).int(seen).run()) })
 }
 
 // Hour returns the counter of hours.

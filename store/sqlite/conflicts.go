@@ -108,8 +108,8 @@ func (s *Store) ContactNames(ctx context.Context, ws desk.ID, ids []desk.ID) (na
 }
 
 // ForgetConflicts deletes old conflicts.
-func (s *Store) ForgetConflicts(_ context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) ForgetConflicts(ctx context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
+	err = s.write(ctx, func(c conn) error {
 		old, err := all("old conflicts", c.stmt(oldConflictsQuery).id(ws).time(before).int(int64(limit)), (*stmt).readID)
 		if n = len(old); err != nil || n == 0 {
 			return err

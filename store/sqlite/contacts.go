@@ -151,9 +151,9 @@ func (s *Store) NewestContacts(ctx context.Context, ws, owner desk.ID, before *d
 
 // UpdateContacts loads all contacts that ops can change, calls apply, and stores the
 // changes, all or nothing.
-func (s *Store) UpdateContacts(_ context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error {
+func (s *Store) UpdateContacts(ctx context.Context, ws desk.ID, ops []*desk.Op, apply func(book *desk.Book, from, to int)) error {
 	allIDs, allClaims := wanted(ops)
-	return s.write(func(c conn) error {
+	return s.write(ctx, func(c conn) error {
 		settings, err := s.toWrite(c, ws)
 		if err != nil {
 			return err

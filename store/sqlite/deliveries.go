@@ -60,17 +60,17 @@ const (
 )
 
 // HoldLeases gives the tasks to a holder, or extends the holder's leases.
-func (s *Store) HoldLeases(_ context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
-	return s.leases(holdLeaseQuery, list, holder, length)
+func (s *Store) HoldLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
+	return s.leases(ctx, holdLeaseQuery, list, holder, length)
 }
 
 // ExtendLeases extends the holder's leases.
-func (s *Store) ExtendLeases(_ context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
-	return s.leases(extendLeaseQuery, list, holder, length)
+func (s *Store) ExtendLeases(ctx context.Context, list []store.LeaseRef, holder desk.ID, length desk.Time) (map[store.LeaseRef]int64, error) {
+	return s.leases(ctx, extendLeaseQuery, list, holder, length)
 }
 
-func (s *Store) leases(query string, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) leases(ctx context.Context, query string, list []store.LeaseRef, holder desk.ID, length desk.Time) (held map[store.LeaseRef]int64, err error) {
+	err = s.write(ctx, func(c conn) error {
 		held = map[store.LeaseRef]int64{}
 		now := s.now()
 		for _, ref := range list {
@@ -91,16 +91,16 @@ func (s *Store) leases(query string, list []store.LeaseRef, holder desk.ID, leng
 }
 
 // EndLease ends the holder's lease.
-func (s *Store) EndLease(_ context.Context, ref store.LeaseRef, holder desk.ID) error {
-	return s.write(func(c conn) error {
+func (s *Store) EndLease(ctx context.Context, ref store.LeaseRef, holder desk.ID) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("end lease", c.stmt(`UPDATE leases SET until = 0, holder = NULL WHERE workspace_id = ? AND task = ? AND holder = ?`).
 			id(ref.Workspace).text(ref.Task).id(holder).run())
 	})
 }
 
 // DropLease ends the holder's lease and forgets the task, unless the holder was called.
-func (s *Store) DropLease(_ context.Context, ref store.LeaseRef, holder desk.ID, calls int64) (dropped bool, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) DropLease(ctx context.Context, ref store.LeaseRef, holder desk.ID, calls int64) (dropped bool, err error) {
+	err = s.write(ctx, func(c conn) error {
 		row := c.stmt(`DELETE FROM leases WHERE workspace_id = ? AND task = ? AND holder = ? AND calls = ? RETURNING 1`).
 			id(ref.Workspace).text(ref.Task).id(holder).int(calls)
 		dropped = row.next()
@@ -216,8 +216,8 @@ const forgottenDeliveriesQuery = `SELECT ` + deliveryColumns + ` FROM deliveries
 
 // ForgetDeliveries deletes up to limit old deliveries of a webhook (see
 // store.Deliveries).
-func (s *Store) ForgetDeliveries(_ context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) ForgetDeliveries(ctx context.Context, ws, webhook desk.ID, before desk.Time, keep, limit int) (n int, err error) {
+	err = s.write(ctx, func(c conn) error {
 		list, err := all("old deliveries", c.stmt(forgottenDeliveriesQuery).id(ws).id(webhook).time(before).int(int64(keep)).int(int64(limit)), readDelivery)
 		if err != nil {
 			return err
@@ -286,8 +286,8 @@ func (t *tx) Passed(place desk.EventPlace) (bool, error) {
 }
 
 // StoreDeliveries stores deliveries and the webhook's state.
-func (s *Store) StoreDeliveries(_ context.Context, hold store.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (stored bool, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) StoreDeliveries(ctx context.Context, hold store.DeliveryHold, state desk.WebhookState, list []*desk.WebhookDelivery) (stored bool, err error) {
+	err = s.write(ctx, func(c conn) error {
 		stored = false
 		settings, err := s.toWrite(c, hold.Workspace)
 		if err != nil {

@@ -4,6 +4,7 @@
 //	open.go           opening, connections and their pragmas
 //	migrate.go        the schema, in migrations/
 //	write.go          the one way to write: concurrent changes share a commit
+//	queue.go          which changes share one, and how background work gives way to others
 //	turn.go           letting another process write between two commits
 //	watcher.go        whether others have changed the file
 //	checkpoint.go     moving the write-ahead log into the database

@@ -87,8 +87,8 @@ func (t *tx) AnyErased(list []desk.MessageRef) (bool, error) {
 
 // ForgetErased deletes up to limit hashes of deleted messages. It deletes hashes
 // that are older than age.
-func (s *Store) ForgetErased(_ context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) ForgetErased(ctx context.Context, ws desk.ID, age time.Duration, limit int) (n int, err error) {
+	err = s.write(ctx, func(c conn) error {
 		if err := c.stmt(dropErasedQuery).id(ws).time(s.now() - desk.Time(age.Milliseconds())).int(int64(limit)).run(); err != nil {
 			return failed("forget erased messages", err)
 		}

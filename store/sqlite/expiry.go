@@ -13,8 +13,8 @@ const (
 )
 
 // DropEvents drops the oldest events from the feed, up to limit.
-func (s *Store) DropEvents(_ context.Context, ws desk.ID, expired desk.Expired, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) DropEvents(ctx context.Context, ws desk.ID, expired desk.Expired, limit int) (n int, err error) {
+	err = s.write(ctx, func(c conn) error {
 		n = 0
 		oldest, err := all("oldest events", c.stmt(`SELECT seq, `+eventColumns+` FROM events WHERE workspace_id = ? ORDER BY seq LIMIT +?`).id(ws).int(int64(limit)), readEvent)
 		if err != nil {

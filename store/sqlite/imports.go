@@ -35,8 +35,8 @@ func (s *Store) ImportOf(ctx context.Context, ws desk.ID, key [32]byte) (run *de
 }
 
 // ForgetImports deletes old imports of a workspace, unless they are of uploads.
-func (s *Store) ForgetImports(_ context.Context, ws desk.ID, before desk.Time) error {
-	return s.write(func(c conn) error {
+func (s *Store) ForgetImports(ctx context.Context, ws desk.ID, before desk.Time) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("forget imports", c.stmt(forgetImportsQuery).id(ws).time(before).run())
 	})
 }

@@ -124,8 +124,8 @@ func (s *Store) due(ctx context.Context, doing, query string, longest time.Durat
 // Lease gives a task to the caller for some milliseconds of the database's clock. It
 // returns false while another caller holds a valid lease. A lease is not valid if it ends
 // later than a new lease would end.
-func (s *Store) Lease(_ context.Context, ws desk.ID, task string, length desk.Time) (ours bool, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) Lease(ctx context.Context, ws desk.ID, task string, length desk.Time) (ours bool, err error) {
+	err = s.write(ctx, func(c conn) error {
 		now := s.now()
 		err := c.stmt(`INSERT INTO leases (workspace_id, task, until) VALUES (?1, ?2, ?3)
 			ON CONFLICT DO UPDATE SET until = excluded.until WHERE leases.until < ?4 OR leases.until > ?3`).

@@ -229,7 +229,7 @@ func TestListsAreBounded(t *testing.T) {
 			if rest == *listed {
 				fill(t, s.writer, ws, rest)
 			} else if rest > 0 {
-				if err := s.write(func(c conn) error {
+				if err := s.write(t.Context(), func(c conn) error {
 					for _, table := range []string{"contacts", "claims", "conversations", "messages", "attempts"} {
 						if err := c.stmt("DELETE FROM " + table).run(); err != nil {
 							return err

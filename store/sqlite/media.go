@@ -95,11 +95,11 @@ const keepContentQuery = `INSERT INTO media_contents (workspace_id, sha256, size
 
 // Keep makes the content durable. Its row comes first: a file without a row would never
 // be deleted.
-func (d *draft) Keep(_ context.Context, most int64) (sum []byte, size int64, err error) {
+func (d *draft) Keep(ctx context.Context, most int64) (sum []byte, size int64, err error) {
 	if sum, size, err = d.Finish(); err != nil {
 		return nil, 0, err
 	}
-	err = d.s.write(func(c conn) error {
+	err = d.s.write(ctx, func(c conn) error {
 		if _, err := d.s.toWrite(c, d.ws); err != nil {
 			return err
 		}
@@ -147,8 +147,8 @@ func (s *Store) MediaUsed(ctx context.Context, ws desk.ID) (n int64, err error) 
 }
 
 // CountMedia counts the bytes of a workspace's content again, from the stored content.
-func (s *Store) CountMedia(_ context.Context, ws desk.ID) error {
-	return s.write(func(c conn) error {
+func (s *Store) CountMedia(ctx context.Context, ws desk.ID) error {
+	return s.write(ctx, func(c conn) error {
 		if _, err := s.toWrite(c, ws); err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (s *Store) DropContents(ctx context.Context, limit int) (n int, err error) 
 	}
 	var stuck error
 	var gone []string
-	err = s.write(func(c conn) error {
+	err = s.write(ctx, func(c conn) error {
 		list, err := find(c)
 		n, stuck = len(list), nil
 		for _, content := range list {
@@ -276,8 +276,8 @@ func (s *Store) MediaDue(ctx context.Context, longest time.Duration) (map[desk.I
 }
 
 // TakeMediaJob gives the oldest due job of a workspace to a holder, or returns nil.
-func (s *Store) TakeMediaJob(_ context.Context, ws, holder desk.ID, lease, longest time.Duration) (job *store.MediaJob, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) TakeMediaJob(ctx context.Context, ws, holder desk.ID, lease, longest time.Duration) (job *store.MediaJob, err error) {
+	err = s.write(ctx, func(c conn) error {
 		job = nil
 		if _, err := s.toWrite(c, ws); err != nil {
 			return err
@@ -297,8 +297,8 @@ func (s *Store) TakeMediaJob(_ context.Context, ws, holder desk.ID, lease, longe
 }
 
 // HoldMediaJob extends the holder's lease, and tells whether it still has the job.
-func (s *Store) HoldMediaJob(_ context.Context, ws, media, holder desk.ID, lease time.Duration) (held bool, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) HoldMediaJob(ctx context.Context, ws, media, holder desk.ID, lease time.Duration) (held bool, err error) {
+	err = s.write(ctx, func(c conn) error {
 		err := c.stmt(holdJobQuery).id(ws).id(media).id(holder).time(s.now() + desk.Time(lease.Milliseconds())).run()
 		held = c.Changes() > 0
 		return failed("hold job", err)
@@ -333,8 +333,8 @@ func (s *Store) MediaRef(ctx context.Context, ws, media, channel desk.ID) (ref s
 }
 
 // PutMediaRef stores the provider's id of a file, unless the file was deleted.
-func (s *Store) PutMediaRef(_ context.Context, ws, media, channel desk.ID, ref string, at desk.Time) error {
-	return s.write(func(c conn) error {
+func (s *Store) PutMediaRef(ctx context.Context, ws, media, channel desk.ID, ref string, at desk.Time) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("store media ref", c.stmt(`REPLACE INTO media_refs (workspace_id, media_id, channel_id, ref, at)
 			SELECT ?1, ?2, ?3, ?4, ?5 FROM media WHERE workspace_id = ?1 AND id = ?2`).id(ws).id(media).id(channel).text(ref).time(at).run())
 	})

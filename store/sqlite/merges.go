@@ -192,8 +192,8 @@ func (s *Store) CountConversationsOf(ctx context.Context, ws, contact desk.ID, c
 }
 
 // ForgetMerges takes the values of contacts from old merges.
-func (s *Store) ForgetMerges(_ context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) ForgetMerges(ctx context.Context, ws desk.ID, before desk.Time, limit int) (n int, err error) {
+	err = s.write(ctx, func(c conn) error {
 		n = 0
 		for _, query := range []string{forgetUndoQuery, forgetUndoneQuery} {
 			if err := c.stmt(query).id(ws).time(before).int(int64(limit)).run(); err != nil {

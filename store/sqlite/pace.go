@@ -11,8 +11,8 @@ const paceQuery = `SELECT until_us FROM pace WHERE workspace_id = ? AND bucket =
 
 // Pace takes one place in each of the buckets, and returns how long the caller must wait
 // before it goes on. If this wait would be longer than most, it takes no place.
-func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) Pace(ctx context.Context, ws desk.ID, buckets []desk.Bucket, most time.Duration) (wait time.Duration, ok bool, err error) {
+	err = s.write(ctx, func(c conn) error {
 		now, longest := s.clock().UnixMicro(), int64(0)
 		until := make([]int64, len(buckets))
 		for i, b := range buckets {
@@ -44,8 +44,8 @@ func (s *Store) Pace(_ context.Context, ws desk.ID, buckets []desk.Bucket, most 
 // ForgetPace deletes the buckets of a workspace whose places are all in the past. It also
 // deletes buckets with places further ahead than longest, because such places are
 // impossible.
-func (s *Store) ForgetPace(_ context.Context, ws desk.ID, longest time.Duration) error {
-	return s.write(func(c conn) error {
+func (s *Store) ForgetPace(ctx context.Context, ws desk.ID, longest time.Duration) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("forget pace", c.stmt(`DELETE FROM pace WHERE workspace_id = ? AND (until_us <= ? OR until_us > ?)`).
 			id(ws).int(s.clock().UnixMicro()).int(s.clock().Add(longest).UnixMicro()).run())
 	})

@@ -85,7 +85,7 @@ func (s *Store) scrub(ctx context.Context, pause time.Duration) (err error) {
 		return err
 	}
 	// A deletion from here on makes another scrub due.
-	if err := s.write(func(c conn) error { return c.stmt(setScrubState[scrubUnderWay]).run() }); err != nil {
+	if err := s.write(ctx, func(c conn) error { return c.stmt(setScrubState[scrubUnderWay]).run() }); err != nil {
 		return err
 	}
 	for next := firstScrubbed; next > 0; {
@@ -94,11 +94,11 @@ func (s *Store) scrub(ctx context.Context, pause time.Duration) (err error) {
 			return nil
 		case <-time.After(pause):
 		}
-		if next, err = s.scrubSome(c, next); err != nil {
+		if next, err = s.scrubSome(ctx, c, next); err != nil {
 			return err
 		}
 	}
-	return s.write(endScrub)
+	return s.write(ctx, endScrub)
 }
 
 // endScrub stores that nothing is left to clear, unless people were deleted meanwhile.
@@ -119,7 +119,7 @@ var errLayout = errors.New("not scrubbed: the file is in another format than par
 
 // scrubSome clears the gaps of some pages, beginning at first. It returns the next page
 // to look at, or 0 after the last one.
-func (s *Store) scrubSome(c conn, first int64) (next int64, err error) {
+func (s *Store) scrubSome(ctx context.Context, c conn, first int64) (next int64, err error) {
 	var unclear []int64
 	page := make([]byte, pageSize)
 	count, err := scrubPages(c, page)
@@ -140,7 +140,7 @@ func (s *Store) scrubSome(c conn, first int64) (next int64, err error) {
 	if unclear == nil {
 		return next, nil
 	}
-	return next, s.write(func(c conn) error {
+	return next, s.write(ctx, func(c conn) error {
 		if _, err := scrubPages(c, page); err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func TestScrubBeside(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			for scrubbing && ctx.Err() == nil {
-				err := other.write(wantScrub)
+				err := other.write(t.Context(), wantScrub)
 				if err == nil {
 					err = other.scrub(ctx, 0)
 				}
@@ -81,7 +81,7 @@ func TestScrubBeside(t *testing.T) {
 		}
 		if scrubbing { // the files as a kill would leave them now
 			copied := filepath.Join(t.TempDir(), "parley.db")
-			check(t, s.write(func(conn) error { // no other write runs meanwhile
+			check(t, s.write(t.Context(), func(conn) error { // no other write runs meanwhile
 				for name, body := range files(t, filepath.Dir(path)) {
 					if err := os.WriteFile(filepath.Join(filepath.Dir(copied), name), body, 0o600); err != nil {
 						return err
@@ -131,7 +131,7 @@ func TestScrubIsDue(t *testing.T) {
 		t.Errorf("after a scrub that was stopped the mark is %d", got)
 	}
 	erase(t, s, ws, people[3:])
-	check(t, s.write(endScrub))
+	check(t, s.write(t.Context(), endScrub))
 	if got := mark(t, s); got != scrubDue {
 		t.Errorf("after a deletion during a scrub the mark is %d", got)
 	}
@@ -151,7 +151,7 @@ func TestScrubIsDue(t *testing.T) {
 	if got := mark(t, s); got != scrubDue {
 		t.Errorf("after a workspace was deleted the mark is %d", got)
 	}
-	check(t, s.write(func(c conn) error { return c.stmt("PRAGMA user_version = 1").run() }))
+	check(t, s.write(t.Context(), func(c conn) error { return c.stmt("PRAGMA user_version = 1").run() }))
 	again := openAt(t, s.path)
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
@@ -227,7 +227,7 @@ func TestScrubLeavesOtherFormats(t *testing.T) {
 	for _, statement := range []string{"PRAGMA auto_vacuum = FULL", "VACUUM"} {
 		check(t, s.writer.stmt(statement).run())
 	}
-	check(t, s.write(wantScrub))
+	check(t, s.write(t.Context(), wantScrub))
 	if err := s.scrub(t.Context(), 0); err == nil || mark(t, s) == scrubbed {
 		t.Error("a file with auto-vacuum was scrubbed")
 	}

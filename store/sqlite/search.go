@@ -77,8 +77,8 @@ func (s *Store) ContactIDs(ctx context.Context, ws, after desk.ID, limit int) (l
 
 // IndexContacts stores the terms and the history of contacts, and moves the place of the
 // search.
-func (s *Store) IndexContacts(_ context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID, history []desk.FeedEvent) (done bool, err error) {
-	err = s.write(func(c conn) error {
+func (s *Store) IndexContacts(ctx context.Context, ws desk.ID, from, to store.SearchPlace, contacts []desk.ID, history []desk.FeedEvent) (done bool, err error) {
+	err = s.write(ctx, func(c conn) error {
 		done = false
 		settings, err := s.toWrite(c, ws)
 		if err != nil {

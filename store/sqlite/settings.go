@@ -181,8 +181,8 @@ func readSettings(c conn, ws desk.ID) (*desk.Settings, error) {
 }
 
 // UpdateSettings stores the change that decide returns.
-func (s *Store) UpdateSettings(_ context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
-	return s.write(func(c conn) error {
+func (s *Store) UpdateSettings(ctx context.Context, ws desk.ID, decide func(*desk.Settings) (desk.Change, error)) error {
+	return s.write(ctx, func(c conn) error {
 		settings, err := s.toWrite(c, ws)
 		if err != nil {
 			return err
@@ -315,8 +315,8 @@ func flag(b bool) int64 {
 }
 
 // CreateWorkspace stores a new, empty workspace.
-func (s *Store) CreateWorkspace(_ context.Context, w desk.Workspace) error {
-	return s.write(func(c conn) error {
+func (s *Store) CreateWorkspace(ctx context.Context, w desk.Workspace) error {
+	return s.write(ctx, func(c conn) error {
 		return failed("workspace", c.stmt(`INSERT INTO workspaces (id, name, country, settings_version) VALUES (?, ?, ?, 1)`).
 			id(w.ID).text(w.Name).text(w.Country).run())
 	})
@@ -364,7 +364,7 @@ func (s *Store) WorkspaceOf(ctx context.Context, id desk.ID) (ws desk.ID, err er
 func (s *Store) BindSecret(ctx context.Context, fingerprint string) error {
 	bound, err := s.Fingerprint(ctx)
 	if err == nil && bound == "" {
-		err = s.write(func(c conn) error {
+		err = s.write(ctx, func(c conn) error {
 			return failed("installation", c.stmt(`INSERT INTO installation (one, fingerprint) VALUES (1, ?) ON CONFLICT DO NOTHING`).text(fingerprint).run())
 		})
 		if err == nil { // another process may have been first

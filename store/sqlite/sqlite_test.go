@@ -300,15 +300,7 @@ func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 func TestChangesJoinATransaction(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
-	committed := func() (n int64) {
-		if err := s.read(t.Context(), 1, func(c conn) (err error) {
-			n, err = one("count", c.stmt(`SELECT count(*) FROM directory WHERE kind = 'test'`), (*stmt).readInt)
-			return err
-		}); err != nil {
-			t.Error(err)
-		}
-		return n
-	}
+	committed := func() int64 { return s.testRows(t) }
 	// joins is a helper: it tells whether the second change ran before the row of the first
 	// one was committed.
 	joins := func(ref string, long bool) (joined bool) {
@@ -325,12 +317,12 @@ func TestChangesJoinATransaction(t *testing.T) {
 		started := make(chan struct{})
 		var group sync.WaitGroup
 		group.Go(func() {
-			if err := s.write(func(c conn) error { close(started); began = time.Now(); return first(c) }); err != nil {
+			if err := s.write(t.Context(), func(c conn) error { close(started); began = time.Now(); return first(c) }); err != nil {
 				t.Error(err)
 			}
 		})
 		<-started
-		if err := s.write(func(conn) error { joined = committed() == before; return nil }); err != nil {
+		if err := s.write(t.Context(), func(conn) error { joined = committed() == before; return nil }); err != nil {
 			t.Error(err)
 		}
 		group.Wait()
@@ -375,12 +367,12 @@ func TestChangesShareACommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openStore(t)
-			if err := s.write(func(c conn) error { return insert(c, "taken") }); err != nil {
+			if err := s.write(t.Context(), func(c conn) error { return insert(c, "taken") }); err != nil {
 				t.Fatal(err)
 			}
 			runs := make([]int, 10)
 			errs := together(t, s, len(runs), func(n int) error {
-				return s.write(func(c conn) error {
+				return s.write(t.Context(), func(c conn) error {
 					runs[n]++
 					if n == 3 {
 						return tc.fail(c)
@@ -907,7 +899,7 @@ func TestFilesGoBesideWrites(t *testing.T) {
 		var all sync.WaitGroup
 		change := func(f func()) func() {
 			return func() {
-				if err := s.write(func(conn) error { f(); return nil }); err != nil {
+				if err := s.write(t.Context(), func(conn) error { f(); return nil }); err != nil {
 					t.Error(err)
 				}
 			}
@@ -963,7 +955,7 @@ func TestFilesGoBesideWrites(t *testing.T) {
 	keep("four")
 	must(s.DeleteWorkspace(ctx, ws, func(string) error { return nil }))
 	for n := 1; n > 0; { // all records, but not yet the workspace
-		must(s.write(func(c conn) error {
+		must(s.write(t.Context(), func(c conn) error {
 			n = 0
 			tables, err := workspaceTables(c)
 			for _, table := range tables {
@@ -985,5 +977,32 @@ func TestFilesGoBesideWrites(t *testing.T) {
 	})
 	if left, err := s.Deleting(ctx); files("") != 0 || len(left) != 0 || err != nil {
 		t.Errorf("%d files, %v, %v", files(""), left, err)
+	}
+}
+
+// TestBalance: for pages that readers have touched, each transaction drops some of a full cache, and
+// for very many no more than it has.
+func TestBalance(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	if err := s.write(t.Context(), writesNothing); err != nil {
+		t.Fatal(err)
+	}
+	s.touched.Store(3 * poolPages)
+	for n := 1; n <= poolPages/trimPages+2; n++ {
+		if err := s.write(t.Context(), writesNothing); err != nil {
+			t.Fatal(err)
+		}
+		if left, want := s.touched.Load(), int64(max(0, poolPages-n*trimPages)); left != want {
+			t.Fatalf("after %d transactions, %d pages are left, want %d", n, left, want)
+		}
+	}
+	size := s.writer.stmt("PRAGMA cache_size")
+	size.next()
+	if n := size.readInt(); n != -writerCache {
+		t.Errorf("the cache has %d", n)
+	}
+	if err := size.done(); err != nil {
+		t.Error(err)
 	}
 }

@@ -27,9 +27,8 @@ func serverAndCommand(t *testing.T) (server, command *Store) {
 func TestContended(t *testing.T) {
 	t.Parallel()
 	server, command := serverAndCommand(t)
-	nothing := func(conn) error { return nil }
 	for _, s := range []*Store{server, command} {
-		if err := s.write(nothing); err != nil {
+		if err := s.write(t.Context(), writesNothing); err != nil {
 			t.Error(err)
 		}
 	}
@@ -42,8 +41,8 @@ func TestContended(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	began := time.Now()
-	err := command.write(func(conn) error {
-		go func() { done <- server.write(nothing) }()
+	err := command.write(t.Context(), func(conn) error {
+		go func() { done <- server.write(t.Context(), writesNothing) }()
 		for !command.Contended() && time.Since(began) < 5*time.Second {
 			time.Sleep(time.Millisecond)
 		}
@@ -57,7 +56,7 @@ func TestContended(t *testing.T) {
 	}
 
 	server, _ = serverAndCommand(t)
-	for _, err := range together(t, server, 2, func(int) error { return server.write(nothing) }) {
+	for _, err := range together(t, server, 2, func(int) error { return server.write(t.Context(), writesNothing) }) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -81,7 +80,7 @@ func TestTurn_steps(t *testing.T) {
 	ended, begun := make(chan error, 1), make(chan struct{}, 1)
 	go func() {
 		for ctx.Err() == nil {
-			err := command.write(func(conn) error {
+			err := command.write(t.Context(), func(conn) error {
 				select {
 				case begun <- struct{}{}:
 				default:
@@ -101,7 +100,7 @@ func TestTurn_steps(t *testing.T) {
 		slowest := time.Duration(0)
 		for range 40 {
 			began := time.Now()
-			if err := s.write(func(conn) error { return nil }); err != nil {
+			if err := s.write(t.Context(), func(conn) error { return nil }); err != nil {
 				t.Error(err)
 			}
 			slowest = max(slowest, time.Since(began))

@@ -19,8 +19,8 @@ type tx struct {
 
 // InTx runs f in a transaction on one workspace. It returns nil once the changes are
 // durable. If f returns an error, InTx returns it unchanged and stores nothing.
-func (s *Store) InTx(_ context.Context, ws desk.ID, f func(store.Tx) error) error {
-	return s.write(func(c conn) error {
+func (s *Store) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) error) error {
+	return s.write(ctx, func(c conn) error {
 		settings, err := s.toWrite(c, ws)
 		if err != nil {
 			return err

@@ -19,7 +19,7 @@ func TestUploads_older(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.write(func(c conn) error {
+	if err := s.write(t.Context(), func(c conn) error {
 		found, err := all("queued", c.stmt(`SELECT id FROM import_uploads WHERE queued_at > 0`), (*stmt).readID)
 		if len(found) != 1 || found[0] != (desk.ID{}) {
 			t.Errorf("an older release finds %v", found)
@@ -28,7 +28,7 @@ func TestUploads_older(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if err := s.write(func(c conn) error { return c.stmt(`UPDATE import_uploads SET queued_at = 6`).run() }); err == nil {
+	if err := s.write(t.Context(), func(c conn) error { return c.stmt(`UPDATE import_uploads SET queued_at = 6`).run() }); err == nil {
 		t.Error("an older release queues people of a broadcast")
 	}
 }

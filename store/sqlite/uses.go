@@ -7,8 +7,8 @@ import (
 )
 
 // PutKeyUses stores when keys of a workspace were last used.
-func (s *Store) PutKeyUses(_ context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error {
-	return s.write(func(c conn) error {
+func (s *Store) PutKeyUses(ctx context.Context, ws desk.ID, uses map[desk.ID]desk.Time) error {
+	return s.write(ctx, func(c conn) error {
 		for id, at := range uses {
 			if err := c.stmt(`INSERT INTO key_uses (workspace_id, key_id, used_at) SELECT workspace_id, id, ?3 FROM api_keys WHERE workspace_id = ?1 AND id = ?2
 				ON CONFLICT (workspace_id, key_id) DO UPDATE SET used_at = excluded.used_at WHERE used_at < excluded.used_at`).

@@ -12,8 +12,8 @@ import (
 // DeleteWorkspace marks a workspace as deleted, unless check refuses its name. The same
 // commit removes its keys, members, channels and webhooks, and all records that
 // background work looks for.
-func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name string) error) error {
-	return s.write(func(c conn) error {
+func (s *Store) DeleteWorkspace(ctx context.Context, ws desk.ID, check func(name string) error) error {
+	return s.write(ctx, func(c conn) error {
 		row := c.stmt(`SELECT name, deleted FROM workspaces WHERE id = ?`).id(ws)
 		there := row.next()
 		var name string
@@ -75,9 +75,9 @@ func (s *Store) DeleteWorkspace(_ context.Context, ws desk.ID, check func(name s
 //
 // The workspace's files are deleted between two transactions, because all other writes
 // wait while a transaction is open.
-func (s *Store) EraseWorkspace(_ context.Context, ws desk.ID, limit int) (n int, err error) {
+func (s *Store) EraseWorkspace(ctx context.Context, ws desk.ID, limit int) (n int, err error) {
 	empty := false
-	err = s.write(func(c conn) error {
+	err = s.write(ctx, func(c conn) error {
 		n, empty = 0, false
 		marked, err := one("workspace", c.stmt(`SELECT deleted FROM workspaces WHERE id = ?`).id(ws), (*stmt).readInt)
 		if err != nil || marked == 0 {
@@ -104,7 +104,7 @@ func (s *Store) EraseWorkspace(_ context.Context, ws desk.ID, limit int) (n int,
 	if err := s.files.RemoveAll(ws); err != nil {
 		return 0, err
 	}
-	return 0, s.write(func(c conn) error {
+	return 0, s.write(ctx, func(c conn) error {
 		return failed("erase workspace", c.stmt(`DELETE FROM workspaces WHERE id = ? AND deleted = 1`).id(ws).run())
 	})
 }

@@ -1,10 +1,10 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"parley/store"
@@ -22,37 +22,16 @@ const beginWrite = "BEGIN IMMEDIATE"
 // 100 ms, so it would miss the gaps that another process leaves.
 const lockEvery = time.Millisecond
 
-// groupChanges is how many changes share a commit at most.
-const groupChanges = 256
-
 // joinFor is how long a running transaction accepts further changes. If it accepted them
 // for longer, its callers would wait too long.
 const joinFor = 10 * time.Millisecond
-
-// A change is one caller's part of a transaction. If alone is set, it is not part of a
-// transaction, but an action that runs between two transactions.
-type change struct {
-	do    func(conn) error
-	alone bool
-	err   error
-	turn  chan []*change // receives a group to lead, or nil if another caller has run the change
-}
-
-// A queue lets the changes that arrive during a commit share the next one. A caller that
-// finds the queue idle leads the first group. Afterwards it passes the lead to the first
-// caller of the next group.
-type queue struct {
-	mu      sync.Mutex
-	busy    bool
-	waiting []*change
-}
 
 // write runs the callback do inside a transaction. It returns nil once the changes are
 // durable. If do returns an error, write returns it and stores nothing. The transaction
 // may be shared with other changes. Their failure does not affect this change, but do may
 // then run twice. A transaction that wrote no row costs no sync.
-func (s *Store) write(do func(conn) error) error {
-	return s.enqueue(&change{do: do})
+func (s *Store) write(ctx context.Context, do func(conn) error) error {
+	return s.enqueue(&change{do: do, background: store.IsBackground(ctx)})
 }
 
 // alone is for an action that needs all transactions of this process to be closed: it
@@ -65,7 +44,7 @@ func (s *Store) enqueue(ch *change) error {
 	ch.turn = make(chan []*change, 1)
 	group := s.queue.enter(ch)
 	if group == nil {
-		if group = <-ch.turn; group == nil {
+		if group = s.queue.await(ch); group == nil {
 			return ch.err
 		}
 	}
@@ -84,53 +63,6 @@ func (s *Store) enqueue(ch *change) error {
 		next[0].turn <- next
 	}
 	return ch.err
-}
-
-func (q *queue) enter(ch *change) []*change {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.busy {
-		q.busy = true
-		return []*change{ch}
-	}
-	q.waiting = append(q.waiting, ch)
-	return nil
-}
-
-func (q *queue) leave() []*change {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	group := q.next(groupChanges)
-	if group == nil && len(q.waiting) > 0 {
-		group, q.waiting = q.waiting[:1:1], q.waiting[1:] // a change whose alone is set
-	}
-	if group == nil {
-		q.busy, q.waiting = false, nil
-	}
-	return group
-}
-
-// join returns the changes that arrived while a group was running. They join the group's
-// commit.
-func (q *queue) join(most int) []*change {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.next(most)
-}
-
-// next takes changes out of the queue, at most the given number. It stops before a change
-// whose alone is set.
-func (q *queue) next(most int) []*change {
-	n := 0
-	for n < len(q.waiting) && n < most && !q.waiting[n].alone {
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	group := q.waiting[:n:n]
-	q.waiting = q.waiting[n:]
-	return group
 }
 
 // commit runs the changes of a group in one transaction, with the changes that arrive
@@ -183,6 +115,9 @@ func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 	before := s.written()
 	rows := before
 	for n := 0; n < len(group); n++ {
+		if open && n > 0 && group[n].background && time.Since(began) > aheadFor {
+			group = s.queue.giveWay(group, n)
+		}
 		ch := group[n]
 		ch.err = s.perform(ch)
 		last := rows

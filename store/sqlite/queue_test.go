@@ -1,0 +1,291 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley/store"
+)
+
+// behind returns how many changes of background work are gathered.
+func (s *Store) behind() int {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	return len(s.queue.behind)
+}
+
+// until waits until a condition holds.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for stop := time.Now().Add(5 * time.Second); !holds(); runtime.Gosched() {
+		if time.Now().After(stop) {
+			t.Errorf("waited for %s in vain", what)
+			return
+		}
+	}
+}
+
+// testRows returns how many rows tests have stored.
+func (s *Store) testRows(t *testing.T) (n int64) {
+	t.Helper()
+	if err := s.read(t.Context(), 1, func(c conn) (err error) {
+		n, err = one("count", c.stmt(`SELECT count(*) FROM directory WHERE kind = 'test'`), (*stmt).readInt)
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+func writesNothing(conn) error { return nil }
+
+// hold writes until n changes of background work are gathered, and long enough for them to be next.
+// It returns once it has begun to.
+func (s *Store) hold(t *testing.T, all *sync.WaitGroup, n int) {
+	t.Helper()
+	began := make(chan struct{})
+	all.Go(func() {
+		if err := s.write(t.Context(), func(conn) error {
+			close(began)
+			until(t, "background work", func() bool { return s.behind() == n })
+			spend(gatherFor)
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-began
+}
+
+// spend lets a change take some time.
+func spend(d time.Duration) {
+	for began := time.Now(); time.Since(began) < d; {
+		runtime.Gosched()
+	}
+}
+
+// TestBackground_gathered: while others write, changes of background work wait, and then share a
+// commit. While nobody else writes, they don't wait.
+func TestBackground_gathered(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	later := store.InBackground(t.Context())
+	began := time.Now()
+	for range 5 {
+		if err := s.write(later, writesNothing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if waited := time.Since(began); waited > 5*gatherFor {
+		t.Errorf("five changes took %v while nobody else wrote", waited)
+	}
+
+	waits := func() bool {
+		if err := s.write(t.Context(), writesNothing); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := s.write(later, writesNothing); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began) >= gatherFor
+	}
+	for try := 0; !waits(); try++ { // on a slow machine, the others' change may be long ago
+		if try == 200 {
+			t.Fatal("a change of background work never waits")
+		}
+	}
+
+	rides := func() bool { // with the next change of others
+		if err := s.write(t.Context(), writesNothing); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		done := make(chan error, 1)
+		go func() { done <- s.write(later, writesNothing) }()
+		until(t, "background work", func() bool { return s.behind() == 1 || len(done) > 0 })
+		if err := s.write(t.Context(), writesNothing); err != nil {
+			t.Fatal(err)
+		}
+		rode := s.behind() == 0
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		return rode || time.Since(began) < gatherFor
+	}
+	for try := 0; rides(); try++ {
+		if try == 200 {
+			t.Fatal("background work is not gathered, but stored with the next change of others")
+		}
+	}
+
+	refused := errors.New("refused")
+	var stored []int64 // rows, as others see them while a change runs
+	var all sync.WaitGroup
+	s.hold(t, &all, 5)
+	for i := range 5 {
+		all.Go(func() {
+			err := s.write(later, func(c conn) error {
+				stored = append(stored, s.testRows(t)) // one at a time
+				if i == 3 {
+					return refused
+				}
+				return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(fmt.Sprint(i)).run()
+			})
+			if (i == 3) != errors.Is(err, refused) {
+				t.Errorf("change %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	if len(stored) != 5 || slices.Max(stored) > 0 || s.testRows(t) != 4 {
+		t.Errorf("they did not share a commit: %d", stored)
+	}
+}
+
+// TestBackground_givesWay: a change that comes while background work runs is stored with what has
+// run of it, before the rest.
+func TestBackground_givesWay(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	later := store.InBackground(t.Context())
+	var order []int // -1: the other's change
+	came := make(chan error, 1)
+	var all sync.WaitGroup
+	s.hold(t, &all, 8)
+	for i := range 8 {
+		all.Go(func() {
+			if err := s.write(later, func(conn) error {
+				if len(order) == 2 {
+					go func() {
+						came <- s.write(t.Context(), func(conn) error { order = append(order, -1); return nil })
+					}()
+					until(t, "the other", func() bool {
+						s.queue.mu.Lock()
+						defer s.queue.mu.Unlock()
+						return len(s.queue.waiting) > 0
+					})
+				}
+				order = append(order, i)
+				spend(aheadFor + time.Millisecond)
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if err := <-came; err != nil {
+		t.Error(err)
+	}
+	if at := slices.Index(order, -1); at != 3 || len(order) != 9 {
+		t.Errorf("the other change was number %d of %d", at+1, len(order))
+	}
+}
+
+// TestBackground_progress: background work is done although others write all the time.
+func TestBackground_progress(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	later := store.InBackground(t.Context())
+	done := make(chan struct{})
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := s.write(t.Context(), func(conn) error { spend(time.Millisecond); return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	until(t, "others", func() bool { s.queue.mu.Lock(); defer s.queue.mu.Unlock(); return s.queue.busy })
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			if err := s.write(later, writesNothing); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	close(done)
+	others.Wait()
+	if n := s.behind(); n != 0 {
+		t.Errorf("%d changes are left", n)
+	}
+}
+
+// TestQueue_mixed: changes of background work, of others, and those that run alone, of which some
+// fail after they wrote, all come to their end, and what is stored is what they answered.
+func TestQueue_mixed(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	refused := errors.New("refused")
+	var want atomic.Int64
+	var all sync.WaitGroup
+	for worker := range 24 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(worker), 23))
+			for n := range 60 {
+				ctx := t.Context()
+				if random.IntN(2) == 0 {
+					ctx = store.InBackground(ctx)
+				}
+				kind := random.IntN(12)
+				if kind == 0 {
+					if err := s.alone(func() error { return nil }); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				err := s.write(ctx, func(c conn) error {
+					if kind == 1 {
+						return refused
+					}
+					if err := c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(fmt.Sprint(worker, ".", n)).run(); err != nil {
+						return err
+					}
+					if kind == 2 {
+						return refused
+					}
+					if kind == 3 {
+						panic(refused)
+					}
+					spend(time.Duration(random.IntN(400)) * time.Microsecond)
+					return nil
+				})
+				if (err != nil) != (kind <= 3) {
+					t.Errorf("kind %d: %v", kind, err)
+				}
+				if err == nil {
+					want.Add(1)
+				}
+				if random.IntN(8) == 0 {
+					spend(time.Duration(random.IntN(30)) * time.Millisecond) // so that others are quiet now and then
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := s.testRows(t); n != want.Load() {
+		t.Errorf("%d rows are stored, want %d", n, want.Load())
+	}
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	if s.queue.busy || len(s.queue.waiting)+len(s.queue.behind) > 0 {
+		t.Error("the queue is not idle")
+	}
+}
