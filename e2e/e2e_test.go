@@ -81,6 +81,7 @@
 //	search_test.go       finding contacts, and how soon changes are found
 //	backup_test.go       backups beside writers, restored; flipped bits
 //	doctor_test.go       installations that are broken in one way after the other
+//	titlefile_test.go    templates with a file, sent once while the server is killed
 //	tls_test.go          a certificate that is replaced under load; metrics at an address of their own
 //	import_test.go       parley import: files with mistakes, commands that are killed
 //	data_cost_test.go    what imports and merges cost
