@@ -37,7 +37,7 @@ func (a *App) takeInbound(ctx context.Context, ws desk.ID) (next time.Duration, 
 	if list, err = a.readCallbacks(ctx, ws, list); err != nil {
 		return 0, err
 	}
-	taken, rest, err := a.takeGroup(ctx, ws, list, updatesAtOnce)
+	taken, rest, err := a.takeGroup(store.Patiently(ctx), ws, list, updatesAtOnce)
 	switch {
 	case err == nil && taken == 0: // other processes took them
 		return 100 * time.Millisecond, nil

@@ -183,11 +183,11 @@ func Run(ctx context.Context, a Parts, keep Keep, log *slog.Logger) {
 	all.Go(func() { a.Media.Fetch(ctx) })
 	all.Go(func() { a.SendAutoReplies(ctx) })
 	all.Go(func() { a.AssignWaiting(ctx) })
-	all.Go(func() { a.Search.Run(ctx) })
+	all.Go(func() { a.Search.Run(store.Patiently(ctx)) })
 	all.Go(func() { a.Imports.ImportUploads(ctx) })
 	all.Go(func() { a.Conflicts.Remember(ctx) })
 	all.Go(func() { a.Broadcasts.Run(ctx) })
-	all.Go(func() { a.Broadcasts.FollowDeliveries(ctx) })
+	all.Go(func() { a.Broadcasts.FollowDeliveries(store.Patiently(ctx)) })
 	all.Go(func() { r.every(ctx, dropsEvery, "drop content of files", a.Media.DropContents, nil) })
 	all.Go(func() { r.every(ctx, eventsEvery, "look for events", a.Feed.Look, nil) })
 	if keep.Events > 0 {

@@ -31,6 +31,7 @@ const (
 // Run sends the broadcasts of all workspaces, until ctx ends. A workspace is driven by one
 // process at a time, by its lease; a claim checks the lease again.
 func (a *Service) Run(ctx context.Context) {
+	ctx = store.Patiently(ctx) // a message alone makes three changes
 	var drives sync.WaitGroup
 	defer drives.Wait()
 	tick := time.NewTicker(lookEvery)

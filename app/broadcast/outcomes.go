@@ -51,6 +51,7 @@ func (a *Service) mustPause(ctx context.Context, d *drive, s *desk.Settings, b *
 	channel := s.Channel(b.Channel)
 	rows, err := a.Store.NewestClaims(ctx, d.ws, b.ID, b.ResumedAt, a.claimsToLookAt(channel))
 	if err != nil {
+		r.looked = time.Time{} // at once, when the database is back
 		return "", err
 	}
 	effects := make([]desk.Effect, len(rows))

@@ -400,6 +400,7 @@ func (a *Service) launch(ctx context.Context, d *drive, channel *desk.Channel, b
 		l := r.buffer[0]
 		r.buffer = r.buffer[1:]
 		r.flights++
+		r.sent++
 		r.mu.Unlock()
 		d.flying.Go(func() {
 			a.fly(ctx, d, channel, b, t, r, l)
@@ -448,7 +449,6 @@ func (a *Service) fly(ctx context.Context, d *drive, channel *desk.Channel, b *d
 	r.flights--
 	if claimed {
 		r.claimed(at)
-		r.sent++
 		r.flew = time.Now()
 	}
 	var halt *halted

@@ -24,7 +24,7 @@ type runner struct {
 	pause    desk.BroadcastReason // "": do not pause
 	looked   time.Time            // when outcomes were last looked at
 	bad      int                  // refusals for good and lost answers since then
-	sent     int                  // flights that ended since then, of rows that were claimed
+	sent     int                  // flights that began since then
 	flew     time.Time            // when a flight last ended
 	noted    time.Time            // when it was last noted that the broadcast is driven
 	notedAt  desk.Time            // the same by the wall clock of this process

@@ -14,7 +14,7 @@ import (
 	"parley/store"
 )
 
-// behind returns how many changes of background work are gathered.
+// behind returns how many patient changes are gathered.
 func (s *Store) behind() int {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
@@ -71,12 +71,12 @@ func spend(d time.Duration) {
 	}
 }
 
-// TestBackground_gathered: while others write, changes of background work wait, and then share a
+// TestPatient_gathered: while others write, changes of background work wait, and then share a
 // commit. While nobody else writes, they don't wait.
-func TestBackground_gathered(t *testing.T) {
+func TestPatient_gathered(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
-	later := store.InBackground(t.Context())
+	later := store.Patiently(t.Context())
 	began := time.Now()
 	for range 5 {
 		if err := s.write(later, writesNothing); err != nil {
@@ -150,12 +150,12 @@ func TestBackground_gathered(t *testing.T) {
 	}
 }
 
-// TestBackground_givesWay: a change that comes while background work runs is stored with what has
+// TestPatient_givesWay: a change that comes while background work runs is stored with what has
 // run of it, before the rest.
-func TestBackground_givesWay(t *testing.T) {
+func TestPatient_givesWay(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
-	later := store.InBackground(t.Context())
+	later := store.Patiently(t.Context())
 	var order []int // -1: the other's change
 	came := make(chan error, 1)
 	var all sync.WaitGroup
@@ -190,11 +190,11 @@ func TestBackground_givesWay(t *testing.T) {
 	}
 }
 
-// TestBackground_progress: background work is done although others write all the time.
-func TestBackground_progress(t *testing.T) {
+// TestPatient_progress: background work is done although others write all the time.
+func TestPatient_progress(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
-	later := store.InBackground(t.Context())
+	later := store.Patiently(t.Context())
 	done := make(chan struct{})
 	var others sync.WaitGroup
 	for range 4 {
@@ -241,7 +241,10 @@ func TestQueue_mixed(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(worker), 23))
 			for n := range 60 {
 				ctx := t.Context()
-				if random.IntN(2) == 0 {
+				switch random.IntN(3) {
+				case 0:
+					ctx = store.Patiently(ctx)
+				case 1:
 					ctx = store.InBackground(ctx)
 				}
 				kind := random.IntN(12)
@@ -288,4 +291,87 @@ func TestQueue_mixed(t *testing.T) {
 	if s.queue.busy || len(s.queue.waiting)+len(s.queue.behind) > 0 {
 		t.Error("the queue is not idle")
 	}
+}
+
+// TestQueue_large: after a long wait, for example for another process, a commit takes no more changes
+// than it may, however many of which kind have come.
+func TestQueue_large(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	const requests, patient = 300, 400
+	var all sync.WaitGroup
+	began := make(chan struct{})
+	all.Go(func() {
+		if err := s.write(t.Context(), func(conn) error {
+			close(began)
+			until(t, "all changes", func() bool {
+				s.queue.mu.Lock()
+				defer s.queue.mu.Unlock()
+				return len(s.queue.waiting) == requests && len(s.queue.behind) == patient
+			})
+			spend(requestsFor)
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-began
+	var most atomic.Int64
+	running := 0
+	for i := range requests + patient {
+		ctx := t.Context()
+		if i >= requests {
+			ctx = store.Patiently(ctx)
+		}
+		all.Go(func() {
+			if err := s.write(ctx, func(conn) error {
+				if s.edited { // as the last change of this commit has left it
+					running++
+				} else {
+					running = 1
+				}
+				s.edited = true
+				most.Store(max(most.Load(), int64(running)))
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := most.Load(); n > groupChanges {
+		t.Errorf("a commit had %d changes", n)
+	}
+}
+
+// TestQueue_overdue: patient changes that have waited for long are not put off again.
+func TestQueue_overdue(t *testing.T) {
+	t.Parallel()
+	var q queue
+	old, request := &change{patient: true, since: time.Now().Add(-2 * overdueAfter)}, &change{}
+	q.waiting = []*change{request}
+	if group := q.giveWay([]*change{{patient: true}, old}, 1); len(group) != 2 || len(q.behind) > 0 {
+		t.Errorf("an overdue change gave way: %d changes, %d are behind", len(group), len(q.behind))
+	}
+	old.since = time.Now()
+	if group := q.giveWay([]*change{{patient: true}, old}, 1); len(group) != 2 || group[1] != request || len(q.behind) != 1 {
+		t.Errorf("a change did not give way: %d changes, %d are behind", len(group), len(q.behind))
+	}
+}
+
+// TestQueue_background: background work that is not patient doesn't wait, and nothing waits for it.
+func TestQueue_background(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	if err := s.write(store.InBackground(t.Context()), writesNothing); err != nil || !s.queue.quiet() {
+		t.Errorf("background work counts as a request: %v", err)
+	}
+	if err := s.write(t.Context(), writesNothing); err != nil {
+		t.Fatal(err)
+	}
+	group := s.queue.enter(&change{background: true})
+	if len(group) != 1 {
+		t.Error("background work waits")
+	}
+	s.queue.leave()
 }

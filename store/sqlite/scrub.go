@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"time"
+
+	"parley/store"
 )
 
 // When SQLite splits and joins pages, it copies rows. The old bytes stay in the gap of
@@ -61,6 +63,7 @@ func wantScrub(c conn) error {
 // scrubs clears the gaps whenever people were deleted, until ctx ends. A scrub that
 // fails (for example, on a full disk) stays due.
 func (s *Store) scrubs(ctx context.Context) {
+	ctx = store.InBackground(ctx)
 	tick := time.NewTicker(scrubEvery)
 	defer tick.Stop()
 	for {

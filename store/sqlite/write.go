@@ -31,7 +31,7 @@ const joinFor = 10 * time.Millisecond
 // may be shared with other changes. Their failure does not affect this change, but do may
 // then run twice. A transaction that wrote no row costs no sync.
 func (s *Store) write(ctx context.Context, do func(conn) error) error {
-	return s.enqueue(&change{do: do, background: store.IsBackground(ctx)})
+	return s.enqueue(&change{do: do, background: store.IsBackground(ctx), patient: store.IsPatient(ctx)})
 }
 
 // alone is for an action that needs all transactions of this process to be closed: it
@@ -115,7 +115,7 @@ func (s *Store) transact(group []*change, open bool) (_ []*change, err error) {
 	before := s.written()
 	rows := before
 	for n := 0; n < len(group); n++ {
-		if open && n > 0 && group[n].background && time.Since(began) > aheadFor {
+		if open && n > 0 && group[n].patient && time.Since(began) > aheadFor {
 			group = s.queue.giveWay(group, n)
 		}
 		ch := group[n]
