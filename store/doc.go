@@ -26,7 +26,7 @@
 //	search.go         the terms by which contacts are found, and their history
 //	examine.go        what parley doctor asks
 //	uploads.go        files that are imported in the console, and their rejected rows
-//	background.go     a mark for what nobody waits for
+//	background.go     marks for work for which nobody waits
 //	broadcasts.go     broadcasts and their rows
 //	pace.go           places within a provider's limits
 //	leases.go         which node runs a task

@@ -63,7 +63,12 @@ func (f *fake) TemplatesNoted() <-chan struct{} { return f.stale }
 
 type fakeBroadcasts struct{ fakeSearch }
 
-func (fakeBroadcasts) FollowDeliveries(ctx context.Context) { <-ctx.Done() }
+func (fakeBroadcasts) FollowDeliveries(ctx context.Context) {
+	if !store.IsPatient(ctx) {
+		panic("what follows deliveries is not patient")
+	}
+	<-ctx.Done()
+}
 
 func (fakeBroadcasts) ForgetRows(context.Context, time.Duration) error { return nil }
 
