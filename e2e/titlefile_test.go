@@ -33,9 +33,9 @@ func TestTitleFilesKilled(t *testing.T) {
 		var current atomic.Pointer[client]
 		current.Store(w.server.client(t, w.key, clients))
 		numbers, pictures := castNumbers(2, *titleSends), make([]string, *titleSends)
-		picture := func(i int) string { return "\xff\xd8\xff\xe0 for " + numbers[i] }
+		pictureFor := func(number string) string { return "\xff\xd8\xff\xe0 for " + strings.TrimPrefix(number, "+") }
 		for i := range pictures {
-			body := current.Load().must(t, 201, "POST", "/media?name=sale.jpg", picture(i))
+			body := current.Load().must(t, 201, "POST", "/media?name=sale.jpg", pictureFor(numbers[i]))
 			pictures[i] = decode[struct{ Data struct{ ID string } }](t, body).Data.ID
 		}
 		sent, unknown := make([]bool, *titleSends), atomic.Int64{}
@@ -86,13 +86,12 @@ func TestTitleFilesKilled(t *testing.T) {
 		for _, m := range w.sim.Media() {
 			content[m.ID] = string(m.Content)
 		}
-		got := map[string]int{}
 		for _, s := range w.sim.Sends() {
-			got[strings.TrimPrefix(s.To, "+")]++
-			if len(s.Parameters) != 1 || content[s.Parameters[0].Media] != "\xff\xd8\xff\xe0 for +"+strings.TrimPrefix(s.To, "+") {
-				t.Errorf("%s got %+v: %q", s.To, s.Parameters, content[s.Parameters[0].Media])
+			if len(s.Parameters) != 1 || content[s.Parameters[0].Media] != pictureFor(s.To) {
+				t.Errorf("%s got %+v", s.To, s.Parameters)
 			}
 		}
+		got := w.sentTo()
 		for i, number := range numbers {
 			if n := got[strings.TrimPrefix(number, "+")]; n > 1 || sent[i] && n != 1 {
 				t.Errorf("%s got %d messages; the call said it was sent: %v", number, n, sent[i])

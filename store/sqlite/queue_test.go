@@ -46,16 +46,25 @@ func (s *Store) testRows(t *testing.T) (n int64) {
 
 func writesNothing(conn) error { return nil }
 
-// hold writes until n changes of background work are gathered, and long enough for them to be next.
-// It returns once it has begun to.
-func (s *Store) hold(t *testing.T, all *sync.WaitGroup, n int) {
+// putTestRow stores a row that testRows counts. No two may have the same name.
+func putTestRow(c conn, name string) error {
+	return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(name).run()
+}
+
+// hold writes until so many changes of requests wait and so many patient ones are gathered, and then
+// for some time. It returns once it has begun to.
+func (s *Store) hold(t *testing.T, all *sync.WaitGroup, requests, patient int, d time.Duration) {
 	t.Helper()
 	began := make(chan struct{})
 	all.Go(func() {
 		if err := s.write(t.Context(), func(conn) error {
 			close(began)
-			until(t, "background work", func() bool { return s.behind() == n })
-			spend(gatherFor)
+			until(t, "other changes", func() bool {
+				s.queue.mu.Lock()
+				defer s.queue.mu.Unlock()
+				return len(s.queue.waiting) == requests && len(s.queue.behind) == patient
+			})
+			spend(d)
 			return nil
 		}); err != nil {
 			t.Error(err)
@@ -71,7 +80,7 @@ func spend(d time.Duration) {
 	}
 }
 
-// TestPatient_gathered: while others write, changes of background work wait, and then share a
+// TestPatient_gathered: while others write, patient changes wait, and then share a
 // commit. While nobody else writes, they don't wait.
 func TestPatient_gathered(t *testing.T) {
 	t.Parallel()
@@ -99,7 +108,7 @@ func TestPatient_gathered(t *testing.T) {
 	}
 	for try := 0; !waits(); try++ { // on a slow machine, the others' change may be long ago
 		if try == 200 {
-			t.Fatal("a change of background work never waits")
+			t.Fatal("a patient change never waits")
 		}
 	}
 
@@ -122,14 +131,14 @@ func TestPatient_gathered(t *testing.T) {
 	}
 	for try := 0; rides(); try++ {
 		if try == 200 {
-			t.Fatal("background work is not gathered, but stored with the next change of others")
+			t.Fatal("a patient change is not gathered, but stored with the next change of others")
 		}
 	}
 
 	refused := errors.New("refused")
 	var stored []int64 // rows, as others see them while a change runs
 	var all sync.WaitGroup
-	s.hold(t, &all, 5)
+	s.hold(t, &all, 0, 5, gatherFor)
 	for i := range 5 {
 		all.Go(func() {
 			err := s.write(later, func(c conn) error {
@@ -137,7 +146,7 @@ func TestPatient_gathered(t *testing.T) {
 				if i == 3 {
 					return refused
 				}
-				return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(fmt.Sprint(i)).run()
+				return putTestRow(c, fmt.Sprint(i))
 			})
 			if (i == 3) != errors.Is(err, refused) {
 				t.Errorf("change %d: %v", i, err)
@@ -150,8 +159,8 @@ func TestPatient_gathered(t *testing.T) {
 	}
 }
 
-// TestPatient_givesWay: a change that comes while background work runs is stored with what has
-// run of it, before the rest.
+// TestPatient_givesWay: a change that comes while patient ones run is stored with what has
+// run of them, before the rest.
 func TestPatient_givesWay(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -159,7 +168,7 @@ func TestPatient_givesWay(t *testing.T) {
 	var order []int // -1: the other's change
 	came := make(chan error, 1)
 	var all sync.WaitGroup
-	s.hold(t, &all, 8)
+	s.hold(t, &all, 0, 8, gatherFor)
 	for i := range 8 {
 		all.Go(func() {
 			if err := s.write(later, func(conn) error {
@@ -190,7 +199,7 @@ func TestPatient_givesWay(t *testing.T) {
 	}
 }
 
-// TestPatient_progress: background work is done although others write all the time.
+// TestPatient_progress: patient changes are stored although others write all the time.
 func TestPatient_progress(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -228,7 +237,7 @@ func TestPatient_progress(t *testing.T) {
 	}
 }
 
-// TestQueue_mixed: changes of background work, of others, and those that run alone, of which some
+// TestQueue_mixed: patient changes, those of background work, of others, and those that run alone, of which some
 // fail after they wrote, all come to their end, and what is stored is what they answered.
 func TestQueue_mixed(t *testing.T) {
 	t.Parallel()
@@ -258,7 +267,7 @@ func TestQueue_mixed(t *testing.T) {
 					if kind == 1 {
 						return refused
 					}
-					if err := c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(fmt.Sprint(worker, ".", n)).run(); err != nil {
+					if err := putTestRow(c, fmt.Sprint(worker, ".", n)); err != nil {
 						return err
 					}
 					if kind == 2 {
@@ -300,22 +309,7 @@ func TestQueue_large(t *testing.T) {
 	s := openStore(t)
 	const requests, patient = 300, 400
 	var all sync.WaitGroup
-	began := make(chan struct{})
-	all.Go(func() {
-		if err := s.write(t.Context(), func(conn) error {
-			close(began)
-			until(t, "all changes", func() bool {
-				s.queue.mu.Lock()
-				defer s.queue.mu.Unlock()
-				return len(s.queue.waiting) == requests && len(s.queue.behind) == patient
-			})
-			spend(requestsFor)
-			return nil
-		}); err != nil {
-			t.Error(err)
-		}
-	})
-	<-began
+	s.hold(t, &all, requests, patient, requestsFor)
 	var most atomic.Int64
 	running := 0
 	for i := range requests + patient {

@@ -300,11 +300,10 @@ func together(t *testing.T, s *Store, n int, change func(n int) error) []error {
 func TestChangesJoinATransaction(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
-	committed := func() int64 { return s.testRows(t) }
 	// joins is a helper: it tells whether the second change ran before the row of the first
 	// one was committed.
 	joins := func(ref string, long bool) (joined bool) {
-		before := committed()
+		before := s.testRows(t)
 		began := time.Now()
 		first := func(c conn) error {
 			for waiting := 0; waiting == 0 || long && time.Since(began) <= joinFor; runtime.Gosched() {
@@ -312,7 +311,7 @@ func TestChangesJoinATransaction(t *testing.T) {
 				waiting = len(s.queue.waiting)
 				s.queue.mu.Unlock()
 			}
-			return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(ref).run()
+			return putTestRow(c, ref)
 		}
 		started := make(chan struct{})
 		var group sync.WaitGroup
@@ -322,11 +321,11 @@ func TestChangesJoinATransaction(t *testing.T) {
 			}
 		})
 		<-started
-		if err := s.write(t.Context(), func(conn) error { joined = committed() == before; return nil }); err != nil {
+		if err := s.write(t.Context(), func(conn) error { joined = s.testRows(t) == before; return nil }); err != nil {
 			t.Error(err)
 		}
 		group.Wait()
-		if committed() != before+1 {
+		if s.testRows(t) != before+1 {
 			t.Error("the first change is not stored")
 		}
 		return joined
@@ -348,26 +347,23 @@ func TestChangesJoinATransaction(t *testing.T) {
 func TestChangesShareACommit(t *testing.T) {
 	t.Parallel()
 	refusal := errors.New("refused")
-	insert := func(c conn, ref string) error {
-		return c.stmt(`INSERT INTO directory (kind, ref, workspace_id) VALUES ('test', ?, x'07')`).text(ref).run()
-	}
 	for name, tc := range map[string]struct {
 		fail func(conn) error
 		runs int // how often each change runs
 	}{
 		"refused":                 {func(conn) error { return refusal }, 1},
 		"refused_as_unavailable":  {func(conn) error { return stored.Unavailable(refusal) }, 1},
-		"constraint":              {func(c conn) error { return errors.Join(insert(c, "taken"), refusal) }, 1},
+		"constraint":              {func(c conn) error { return errors.Join(putTestRow(c, "taken"), refusal) }, 1},
 		"panic":                   {func(conn) error { panic(refusal) }, 1},
-		"wrote_and_refused":       {func(c conn) error { return errors.Join(insert(c, "3"), refusal) }, 2},
-		"wrote_and_constraint":    {func(c conn) error { return errors.Join(insert(c, "3"), insert(c, "taken"), refusal) }, 2},
-		"wrote_and_panic":         {func(c conn) error { panic(insert(c, "3")) }, 2},
+		"wrote_and_refused":       {func(c conn) error { return errors.Join(putTestRow(c, "3"), refusal) }, 2},
+		"wrote_and_constraint":    {func(c conn) error { return errors.Join(putTestRow(c, "3"), putTestRow(c, "taken"), refusal) }, 2},
+		"wrote_and_panic":         {func(c conn) error { panic(putTestRow(c, "3")) }, 2},
 		"deleted_and_unavailable": {func(c conn) error { _ = c.stmt(`DELETE FROM directory`).run(); return stored.Unavailable(refusal) }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openStore(t)
-			if err := s.write(t.Context(), func(c conn) error { return insert(c, "taken") }); err != nil {
+			if err := s.write(t.Context(), func(c conn) error { return putTestRow(c, "taken") }); err != nil {
 				t.Fatal(err)
 			}
 			runs := make([]int, 10)
@@ -377,7 +373,7 @@ func TestChangesShareACommit(t *testing.T) {
 					if n == 3 {
 						return tc.fail(c)
 					}
-					return insert(c, fmt.Sprint(n))
+					return putTestRow(c, fmt.Sprint(n))
 				})
 			})
 			for n, err := range errs {
