@@ -68,12 +68,10 @@ func (a *App) accept(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 	switch {
 	case !at.Phase.Settled():
 		return a.finish(ctx, tx, at, to, externalID, sent, now, byProvider(at.Plan.Channel), then)
-	case at.Phase == desk.Done && at.Erased:
-		return nil // nothing is known of its message any more
-	case at.Phase == desk.Done && at.ExternalID == "" && externalID != "":
+	case at.Phase == desk.Done && !at.Erased && at.ExternalID == "" && externalID != "":
 		return a.bind(tx, at, externalID)
-	case at.Phase == desk.Done && (at.ExternalID == externalID || externalID == ""):
-		return nil
+	case at.Phase == desk.Done && (at.Erased || at.ExternalID == externalID || externalID == ""):
+		return nil // of an erased one's message nothing is known any more
 	}
 	note := at.TookAnother(externalID)
 	if slices.Contains(at.Notes, note) {
@@ -193,7 +191,9 @@ func (a *App) finish(ctx context.Context, tx store.Tx, at *desk.Attempt, to pers
 		}
 	}
 	conversation, message := &m.Conversation, m.Message
-	at.Response = a.answer(m)
+	if at.Broadcast.IsZero() { // nobody asks again for the answer of a broadcast's message
+		at.Response = a.answer(m)
+	}
 	if contact == nil && !at.Erased { // a server of the previous release takes the key without a look at the contact
 		at.Erase()
 	}

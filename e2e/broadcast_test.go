@@ -26,6 +26,7 @@ var (
 	castCancels = flag.Int("cast-cancels", 1, "how many broadcasts TestBroadcastControlled cancels; see -cast-pauses")
 	castStarts  = flag.Int("cast-starts", 20, "how many calls at once start the broadcast of TestBroadcastControlled; see -cast-pauses")
 	castStops   = flag.Int("cast-stops", 0, "how often TestBroadcastControlled stops the node that sends for longer than its lease; see -cast-pauses")
+	castErased  = flag.Int("cast-erased", 8, "how many contacts are deleted in TestBroadcastErased, of four times as many. Long run: -cast-erased 200")
 	castClients = flag.Int("cast-clients", 4, "how many clients post the rows of TestBroadcastRows. Long run: -cast-rows 20000 -cast-clients 16 -timeout 60m")
 )
 
@@ -540,5 +541,112 @@ func TestBroadcastRows(t *testing.T) {
 			}
 		}
 		t.Logf("%d rows, %d changes; skipped: %v", len(numbers), changes.Load(), slices.Sorted(maps.Keys(skipped)))
+	})
+}
+
+// TestBroadcastErased: contacts are deleted while a broadcast sends to them, and while it is paused.
+// After that, no table has anything of them. Nobody gets the message twice.
+func TestBroadcastErased(t *testing.T) {
+	t.Parallel()
+	overBoth(t, 2, func(t *testing.T, w *whatsApp, nodes []*server) {
+		w.sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Share: 0.1}, Outcome: whatsapptest.Outcome{Kind: whatsapptest.Refuse, Code: 131056}})
+		w.sim.AddRule(whatsapptest.Rule{Match: whatsapptest.Match{Share: 0.2}, Outcome: whatsapptest.Outcome{Kind: whatsapptest.AcceptLoseResponse}})
+		people := 4 * *castErased
+		c, other := nodes[0].client(t, w.key, 4), nodes[len(nodes)-1].client(t, w.key, 4)
+		word := func(kind string, n int) string { return fmt.Sprintf("%s-of-person-%05d", kind, n) }
+		made := func(n int) string {
+			return contactOf(t, c.must(t, 201, "POST", "/contacts", fmt.Sprintf(`{"external_id":%q,"phone":%q,"name":%q}`, word("external", n), phoneOf(n), word("name", n)))).ID
+		}
+		draft := c.must(t, 201, "POST", "/broadcasts", `{"name":"Spring","template":{"name":"`+greeting+`","language":"tr"},"consent":{"confirmed":true},"max_failed_percent":100}`)
+		id := decode[struct{ Data cast }](t, draft).Data.ID
+		// A row names a contact by its number or its id, or a number that only later is a contact's:
+		// before the start, or when the message is sent.
+		var rows []string
+		for n := range people {
+			to := fmt.Sprintf(`{"phone":%q}`, phoneOf(n))
+			switch n % 4 {
+			case 0:
+				made(n)
+			case 1:
+				to = fmt.Sprintf(`{"contact_id":%q}`, made(n))
+			}
+			rows = append(rows, fmt.Sprintf(`{"to":%s,"variables":{"musteri_adi":%q},"contact":{"name":%q}}`, to, word("text", n), word("newname", n)))
+		}
+		for part := range slices.Chunk(rows, 1000) {
+			c.must(t, 200, "POST", "/broadcasts/"+id+"/rows", `{"rows":[`+strings.Join(part, ",")+`]}`)
+		}
+		var gone []int
+		for n := range people {
+			if n%4 == 2 {
+				made(n)
+			}
+			if n%16 < 4 { // some of each kind
+				gone = append(gone, n)
+			}
+		}
+		erase := func(some []int) {
+			together(4, func(worker int) {
+				for i := worker; i < len(some); i += 4 {
+					r, err := other.expect("POST", "/contacts", fmt.Sprintf(`{"phone":%q}`, phoneOf(some[i])), 200, 201) // its id
+					if err != nil {
+						t.Error(err)
+						continue
+					}
+					if _, err := other.expect("DELETE", "/contacts/"+contactOf(t, r.body).ID, "", 204); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		forgotten := func(some []int) {
+			t.Helper()
+			left := []string{""}
+			for stop := time.Now().Add(patience); len(left) > 0; <-time.After(100 * time.Millisecond) { // a callback can be on its way
+				left = nil
+				subject := false
+				for table, content := range w.dump(t) {
+					found := tracesIn(content)
+					subject = subject || found[word("text", people-1)]
+					for _, n := range some {
+						for _, trace := range []string{word("external", n), word("name", n), word("text", n), word("newname", n), strings.TrimPrefix(phoneOf(n), "+")} {
+							if found[trace] {
+								left = append(left, table+" has "+trace)
+							}
+						}
+					}
+				}
+				if !subject {
+					t.Fatal("the one who stays is not found: the test has lost its subject")
+				}
+				if time.Now().After(stop) {
+					t.Fatalf("left of those who are deleted: %q", left)
+				}
+			}
+		}
+		third := len(gone) / 3
+		c.must(t, 200, "POST", "/broadcasts/"+id+"/start", `{}`)
+		w.takes(t, people/8)
+		erase(gone[:third])
+		c.must(t, 200, "POST", "/broadcasts/"+id+"/pause", `{}`)
+		then := c.castNow(t, id).Counts
+		forgotten(gone[:third])
+		erase(gone[third : 2*third])
+		forgotten(gone[:2*third])
+		c.must(t, 200, "POST", "/broadcasts/"+id+"/resume", `{}`)
+		erase(gone[2*third:])
+		c.castUntil(t, id, "done", "")
+		w.settled(t)
+		forgotten(gone)
+		for number, n := range w.sentTo() {
+			if n != 1 {
+				t.Errorf("%s got %d messages", number, n)
+			}
+		}
+		c.castCounted(t, id)
+		for _, n := range nodes {
+			n.stop(t)
+		}
+		forgotten(gone)
+		t.Logf("%d of %d people are deleted, a third of them in the run, and the next when it was paused: %v", len(gone), people, then)
 	})
 }
