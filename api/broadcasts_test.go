@@ -136,6 +136,109 @@ func TestBroadcasts_run(t *testing.T) {
 	}
 }
 
+// TestBroadcasts_matrix: each route of broadcasts in each state, with a key that may do it, with keys
+// that lack one of its permissions, and with a key of another workspace (contract-broadcast §11.9).
+func TestBroadcasts_matrix(t *testing.T) {
+	s := newDesk(t)
+	_, others := s.workspace("Other", "US")
+	all := []desk.BroadcastState{desk.BroadcastDraft, desk.BroadcastScheduled, desk.BroadcastRunning, desk.BroadcastPaused, desk.BroadcastDone, desk.BroadcastCancelled}
+	moved := func(id string, state desk.BroadcastState) {
+		parsed, _ := desk.ParseID(id)
+		s.inTx(func(tx store.Tx) error {
+			b, err := tx.Broadcast(parsed)
+			if b == nil || err != nil {
+				return err
+			}
+			b.State, b.EndedAt = state, 0
+			if state.Ended() {
+				b.EndedAt = b.CreatedAt
+			}
+			return tx.PutBroadcast(b)
+		})
+	}
+	keys := map[string]string{}
+	key := func(may ...string) string {
+		list := strings.Join(may, ",")
+		if keys[list] == "" {
+			keys[list] = s.newKey(s.ws, list)
+		}
+		return keys[list]
+	}
+	tried := map[string]bool{}
+	for _, c := range []struct {
+		call, body string
+		needs      string // permissions; "PATCH": broadcasts:write for a draft, broadcasts:send later
+		want       [6]int // by state, in the order above
+	}{
+		{"GET ", "", "broadcasts:read", [6]int{200, 200, 200, 200, 200, 200}},
+		{"PATCH ", `{"name":"Autumn"}`, "PATCH", [6]int{200, 200, 200, 200, 200, 200}},
+		{"PATCH ", `{"pace":{"people":1,"minutes":1}}`, "PATCH", [6]int{200, 200, 200, 200, 409, 409}},
+		{"PATCH ", `{"max_failed_percent":7,"at_most":5,"hours":null,"stop_at":null}`, "PATCH", [6]int{200, 200, 200, 200, 409, 409}},
+		{"PATCH ", `{"skip_open":true}`, "PATCH", [6]int{200, 409, 409, 409, 409, 409}},
+		{"PATCH ", `{"consent":null}`, "PATCH", [6]int{200, 409, 409, 409, 409, 409}},
+		{"DELETE ", "", "broadcasts:write", [6]int{204, 409, 409, 409, 204, 204}},
+		{"GET /rows", "", "broadcasts:read,contacts:read", [6]int{200, 200, 200, 200, 200, 200}},
+		{"POST /rows", `{"rows":[{"to":{"phone":"+12025550143"}}]}`, "broadcasts:write,contacts:read", [6]int{200, 409, 409, 409, 409, 409}},
+		{"DELETE /rows", "", "broadcasts:write", [6]int{204, 409, 409, 409, 409, 409}},
+		{"POST /check", `{}`, "broadcasts:read,contacts:read", [6]int{200, 200, 200, 200, 409, 409}},
+		{"POST /start", `{}`, "broadcasts:send", [6]int{200, 200, 200, 409, 409, 409}},
+		{"POST /resume", `{}`, "broadcasts:send", [6]int{409, 200, 200, 200, 409, 409}},
+		{"POST /unschedule", `{}`, "broadcasts:write", [6]int{200, 200, 409, 409, 409, 409}},
+		{"POST /pause", `{}`, "broadcasts:write", [6]int{409, 200, 200, 200, 409, 409}},
+		{"POST /cancel", `{}`, "broadcasts:write", [6]int{409, 200, 200, 200, 409, 200}},
+		{"POST /release", `{"sent":false}`, "attempts:write", [6]int{200, 200, 200, 200, 200, 200}},
+	} {
+		method, path, _ := strings.Cut(c.call, " ")
+		tried[method+" /v1/broadcasts/{id}"+path] = true
+		for i, state := range all {
+			needs := strings.Split(c.needs, ",")
+			if c.needs == "PATCH" {
+				needs = []string{"broadcasts:send"}
+				if state == desk.BroadcastDraft {
+					needs = []string{"broadcasts:write"}
+				}
+			}
+			id := idOf(t, s.want(201, "POST /v1/broadcasts", `{"name":"Spring","template":{"name":"thanks","language":"en_US"},"consent":{"confirmed":true}}`))
+			route := "/v1/broadcasts/" + id
+			s.want(200, "POST "+route+"/rows", `{"rows":[{"to":{"phone":"+12025550142"}}]}`)
+			moved(id, state)
+			call := method + " " + route + path
+			for _, without := range needs {
+				var may []string
+				for _, p := range desk.Permissions {
+					if string(p) != without {
+						may = append(may, string(p))
+					}
+				}
+				before := string(s.want(200, "GET "+route, ""))
+				if r := s.as(key(may...), call, c.body); r.status != 403 || !strings.Contains(string(r.body), without) {
+					t.Errorf("%s of a %s one without %s: %d %s", c.call, state, without, r.status, r.body)
+				}
+				if r := s.as(others, call, c.body); r.status != 404 {
+					t.Errorf("%s of a %s one of another workspace: %d %s", c.call, state, r.status, r.body)
+				}
+				if after := string(s.want(200, "GET "+route, "")); after != before {
+					t.Errorf("%s of a %s one was refused, and changed %s to %s", c.call, state, before, after)
+				}
+			}
+			r := s.as(key(needs...), call, c.body)
+			if r.status != c.want[i] {
+				t.Errorf("%s of a %s one: %d %s, want %d", c.call, state, r.status, r.body, c.want[i])
+			}
+			if r.status == 409 && (errorType(r.body) != "broadcast_state" || !strings.Contains(string(r.body), `"state":"`+string(state)+`"`)) {
+				t.Errorf("%s of a %s one: %s", c.call, state, r.body)
+			}
+			moved(id, desk.BroadcastDraft) // not too many may run at once
+			s.as(s.key, "DELETE "+route, "")
+		}
+	}
+	for _, op := range operations(t) {
+		if call := op.Method + " " + op.Path; strings.Contains(op.Path, "/broadcasts/{id}") && !tried[call] {
+			t.Errorf("%s is not tried", call)
+		}
+	}
+}
+
 // TestBroadcasts_replies: what people answered, in the record of a broadcast and in its rows.
 func TestBroadcasts_replies(t *testing.T) {
 	s := newDesk(t)

@@ -23,7 +23,7 @@ func TestPostgres(t *testing.T) {
 	pgtest.Suite(t, notOverPostgres,
 		TestAttempts, TestAttemptUnderWay, TestAttempts_opt_in,
 		TestAttributes, TestArchivedValuesStay, TestAttributeLimit, TestMembers, TestAvailability, TestMemberRemoved,
-		TestBatch, TestBatchOfAThousand, TestBroadcasts, TestBroadcasts_author, TestBroadcasts_rowSize, TestBroadcasts_run, TestBroadcasts_replies, TestBroadcasts_audience, TestBroadcasts_advice,
+		TestBatch, TestBatchOfAThousand, TestBroadcasts, TestBroadcasts_author, TestBroadcasts_matrix, TestBroadcasts_rowSize, TestBroadcasts_run, TestBroadcasts_replies, TestBroadcasts_audience, TestBroadcasts_advice,
 		TestCallbacks, TestCallbackHandshake,
 		TestContacts, TestRepeatChangesNothing, TestListWalksWithCursors, TestIdentitiesAsListed, TestRevokedBetween, TestSettingsBetween,
 		TestConversations, TestConversationLists, TestFailedMessage, TestConversationOnNewChannel, TestChannels,
