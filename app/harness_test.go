@@ -565,8 +565,13 @@ func (w *world) keep(n desk.InboundItem) {
 func (w *world) takeIn() {
 	w.t.Helper()
 	w.run()
-	must(w.t, w.LookForInbound(context.Background())) // the clock may have been set
-	waitFor(w.t, "the inbound items to be taken in", func() bool { return len(w.due()) == 0 })
+	must(w.t, w.LookForInbound(context.Background()))    // the clock may have been set
+	for list := w.due(); len(list) > 0; list = w.due() { // it may take long, but not without a change
+		waitFor(w.t, "the inbound items to be taken in", func() bool {
+			now := w.due()
+			return len(now) == 0 || now[0].ID != list[0].ID
+		})
+	}
 }
 
 // due lists the inbound items that are due.
