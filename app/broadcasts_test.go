@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,6 +225,34 @@ func refusesForNow(code int) outcome {
 func refusesByCode(code int) outcome {
 	return func(context.Context, provider.Dispatch) (provider.Receipt, error) {
 		return provider.Receipt{}, &desk.Refusal{Type: desk.ProviderRejected, Message: "no", Failure: &desk.Failure{Code: code, Title: "No", Fix: "Look."}}
+	}
+}
+
+// TestBroadcast_patient: what broadcasts and callbacks store lets people go first; a send does not.
+func TestBroadcast_patient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var patient, other atomic.Int64
+	w.store.puts = func(is bool) {
+		if is {
+			patient.Add(1)
+		} else {
+			other.Add(1)
+		}
+	}
+	b := w.sendsTo(numbersFrom(0, 3)...)
+	if patient.Load() != 3 || other.Load() > 0 {
+		t.Errorf("of the messages of a broadcast to 3 people, %d are patient, and %d not", patient.Load(), other.Load())
+	}
+	row := w.rowsOf(b.ID)[0]
+	w.reports(saying{At: row.SentAt/1000*1000 + 1000, Text: "Hello"}.update(row.To, 1))
+	w.takeIn()
+	if patient.Load() != 4 || other.Load() > 0 {
+		t.Errorf("of the messages so far, with one that came in a callback, %d are patient, and %d not", patient.Load(), other.Load())
+	}
+	w.sent("k", to("905329999999"))
+	if patient.Load() != 4 || other.Load() != 1 {
+		t.Errorf("after a send, %d were patient, and %d not", patient.Load(), other.Load())
 	}
 }
 

@@ -27,6 +27,7 @@ type faultyStore struct {
 	put  func(*desk.Message) error
 	note func(*desk.Conflict) error
 	ends func(when moment, messages int) error // called for each transaction that stores messages, at the moments commit and answer
+	puts func(patient bool)                    // called with each transaction that has stored messages
 	pace func([]desk.Bucket, time.Duration) (time.Duration, bool, error)
 
 	newest func()                             // called after each look at the newest claims of a broadcast
@@ -169,6 +170,9 @@ func (s *faultyStore) InTx(ctx context.Context, ws desk.ID, f func(store.Tx) err
 		})
 		if !errors.Is(err, errAgain) {
 			if err == nil {
+				if s.puts != nil && faulty.messages > 0 {
+					s.puts(store.IsPatient(ctx))
+				}
 				err = cmp.Or(reach(answer), s.ending(answer, faulty.messages))
 			}
 			return err

@@ -82,14 +82,7 @@ func TestBroadcastAway(t *testing.T) {
 		t.Parallel()
 		small := smallDisk(t, 60<<10+*castRows*30)
 		ballast := filepath.Join(small, "ballast")
-		broadcastAway(t, deployment{dir: filepath.Join(small, "data")}, func() {
-			f, err := os.Create(ballast)
-			check(t, err)
-			defer f.Close()
-			for block := make([]byte, 64<<10); err == nil; { // until the disk is full
-				_, err = f.Write(block)
-			}
-		}, func() { check(t, os.Remove(ballast)) })
+		broadcastAway(t, deployment{dir: filepath.Join(small, "data")}, func() { fillDisk(t, ballast) }, func() { check(t, os.Remove(ballast)) })
 	})
 }
 

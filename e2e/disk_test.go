@@ -185,9 +185,6 @@ func (f *fault) restart(t *testing.T) {
 	f.c = f.s.client(t, f.key, 8)
 }
 
-// note is a long text, so that contacts are large and a small disk fills up soon.
-var note = strings.Repeat("a long note ", 500)
-
 // create makes one contact.
 func (f *fault) create(statuses ...int) (reply, error) {
 	f.mu.Lock()

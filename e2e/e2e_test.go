@@ -56,6 +56,7 @@
 //	send_test.go         many calls with the same keys, and with the same people
 //	fuzz_test.go         requests made from the API description, then damaged
 //	disk_test.go         a disk that is full, failing, read-only or locked
+//	disk_other_test.go   what other tests need of disk_test.go, elsewhere than on Linux
 //	whatsapp_test.go     a WhatsApp number, with a simulator as the provider
 //	stopped_test.go      a node that is stopped under load, beside two that run
 //	outage_test.go       a PostgreSQL that stops under load

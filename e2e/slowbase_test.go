@@ -29,6 +29,9 @@ var (
 	slowWriting  = flag.Duration("slow-writing", 3*time.Second, "how long TestSlowDatabase writes events by each of them; see -slow-rounds")
 )
 
+// note is a long text, so that contacts are large and a small disk fills up soon.
+var note = strings.Repeat("a long note ", 500)
+
 // eightWebhooks adds eight webhooks to a workspace. All of them post to the same sink.
 func eightWebhooks(t *testing.T, s *server, key string) (*sink, []string) {
 	t.Helper()
@@ -58,22 +61,19 @@ func TestDatabaseAway(t *testing.T) {
 		small := smallDisk(t, 60<<10)
 		d := deployment{dir: filepath.Join(small, "data")}
 		ballast := filepath.Join(small, "ballast")
-		fill := func(s *server) {
-			f, err := os.Create(ballast)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			for block := make([]byte, 64<<10); err == nil; { // until the disk is full
-				_, err = f.Write(block)
-			}
-		}
-		databaseIsAway(t, d, fill, func() {
-			if err := os.Remove(ballast); err != nil {
-				t.Fatal(err)
-			}
-		})
+		databaseIsAway(t, d, func(*server) { fillDisk(t, ballast) }, func() { check(t, os.Remove(ballast)) })
 	})
+}
+
+// fillDisk writes to a file until its disk is full.
+func fillDisk(t testing.TB, ballast string) {
+	t.Helper()
+	f, err := os.Create(ballast)
+	check(t, err)
+	defer f.Close()
+	for block := make([]byte, 64<<10); err == nil; {
+		_, err = f.Write(block)
+	}
 }
 
 func databaseIsAway(t *testing.T, d deployment, away func(*server), back func()) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e_test
 
 import (
@@ -12,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -47,9 +48,6 @@ func binaryBefore(t *testing.T) string {
 		return binary
 	}
 	built := filepath.Join(dir, "parley-before")
-	if runtime.GOOS == "windows" {
-		built += ".exe"
-	}
 	if err := os.Mkdir(source, 0o700); err != nil {
 		t.Fatal(err)
 	}
