@@ -82,9 +82,9 @@ func (a *App) calledBack(ctx context.Context, kind desk.ChannelKind, channel des
 
 func (a *App) storeCallback(ctx context.Context, ws desk.ID, channel *desk.Channel, body []byte) error {
 	n := desk.InboundItem{Channel: channel.ID, ID: a.newID(), Body: body}
+	reports := a.providers[channel.Kind].(provider.CallbackProvider).OnlyReports(body)
 	err := a.store.InTx(store.Patiently(ctx), ws, func(tx store.Tx) error {
-		n.ReceivedAt = tx.Now()
-		n.Due = n.ReceivedAt
+		n.Came(tx.Now(), reports)
 		if err := tx.PutCallback(n); err != nil {
 			return err
 		}

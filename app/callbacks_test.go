@@ -89,6 +89,29 @@ func TestReceiveCallback(t *testing.T) {
 	w.holds(1, 1, 1)
 }
 
+// TestCallback_answersFirst: what a person writes is processed before the reports that came
+// earlier.
+func TestCallback_answersFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	sent := w.sent("0", on(channel))
+	for range 25 { // more than share a transaction
+		report := said(w.holder("0").ID, desk.Delivered)
+		w.callback(channel, provider.Update{Channel: metaNumber, Status: &report})
+	}
+	w.callback(channel, inbound(1, number, "", "Hello"))
+	must(t, w.TakeInbound(t.Context(), w.ws))
+	heard := slices.ContainsFunc(w.messages(sent.Conversation.ID), func(m *desk.Message) bool { return m.Text == "Hello" })
+	if n := len(w.due()); n < 10 || !heard {
+		t.Errorf("with %d reports left, the message has come: %t", n, heard)
+	}
+	w.takeIn()
+	if got := w.message(sent); got.Delivery != desk.Delivered {
+		t.Errorf("at the end, the message is %s", got.Delivery)
+	}
+}
+
 // TestCallback_gathered: reports about messages wait a moment for others of their workspace, and
 // what a person writes does not. A callback is read once.
 func TestCallback_gathered(t *testing.T) {

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -147,6 +148,10 @@ func (m *meta) Signed(at provider.Access, header func(string) string, body []byt
 
 func sign(secret string, body []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(secret), body...)))
+}
+
+func (m *meta) OnlyReports(body []byte) bool {
+	return bytes.Contains(body, []byte(`"Delivery":`)) && !bytes.Contains(body, []byte(`"Message":{`))
 }
 
 func (m *meta) People(body []byte) (list []desk.Identity) {

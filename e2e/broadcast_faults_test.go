@@ -108,6 +108,30 @@ func broadcastAway(t *testing.T, d deployment, away, back func()) {
 	w.wantOnce(t, c, id, 64) // as many are sent at once
 }
 
+// TestBroadcastHeard: while a broadcast sends as fast as it can, what other people write is soon in
+// the inbox: it does not wait behind the reports of the provider.
+func TestBroadcastHeard(t *testing.T) {
+	t.Parallel()
+	overBoth(t, 1, func(t *testing.T, w *whatsApp, nodes []*server) {
+		c := nodes[0].client(t, w.key, 4)
+		id := c.cast(t, greeting, "", castNumbers(2, *castRows)...)
+		c.must(t, 200, "POST", "/broadcasts/"+id+"/start", `{}`)
+		const people = 10
+		var took [people]time.Duration
+		for i := range people {
+			w.takes(t, (i+1)**castRows/(people+1))
+			began := time.Now()
+			if _, err := w.asks(t, c, fmt.Sprintf("90540%07d", i)); err != nil {
+				t.Error(err)
+			}
+			took[i] = time.Since(began)
+		}
+		c.castUntil(t, id, "done", "")
+		t.Logf("what people wrote was in the inbox after %v", took)
+		w.wantOnce(t, c, id, 0)
+	})
+}
+
 // TestBroadcastMany: in many workspaces of one node broadcasts run at once. Each gets its turn, and
 // a team elsewhere answers about as fast as before.
 func TestBroadcastMany(t *testing.T) {

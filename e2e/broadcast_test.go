@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -147,6 +148,7 @@ func (c *client) castList(t testing.TB, id string) (list []castRow) {
 // rows. Both follow the statuses that still come.
 func (c *client) castCounted(t testing.TB, id string) []castRow {
 	t.Helper()
+	counts := map[string]any{}
 	for stop := time.Now().Add(patience); ; {
 		rows, want := c.castList(t, id), map[string]int{}
 		for _, r := range rows {
@@ -161,6 +163,9 @@ func (c *client) castCounted(t testing.TB, id string) []castRow {
 		}
 		if wrong == "" {
 			return rows
+		}
+		if !maps.EqualFunc(now.Counts, counts, reflect.DeepEqual) { // it may take long, but not without a change
+			counts, stop = now.Counts, time.Now().Add(patience)
 		}
 		if time.Now().After(stop) {
 			t.Fatalf("the counts of %d rows%s", len(rows), wrong)

@@ -57,6 +57,11 @@ type CallbackProvider interface {
 	// header of the callback.
 	Signed(at Access, header func(string) string, body []byte) bool
 
+	// OnlyReports tells, by a short look, whether a callback's body seems only to report that
+	// messages went their way. Such a callback is processed after others, so a wrong answer
+	// changes only the order.
+	OnlyReports(body []byte) bool
+
 	// People lists the people whom a callback's body names, so that the body can be
 	// erased with them.
 	People(body []byte) []desk.Identity

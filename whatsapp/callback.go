@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/hmac"
 	"encoding/json"
@@ -115,6 +116,13 @@ func (p *Provider) Read(n desk.InboundItem) ([]provider.Update, *provider.Later,
 		}
 	}
 	return r.told, nil, nil
+}
+
+// OnlyReports tells whether each change in a callback is of the field "messages" and has statuses
+// instead of messages, and none of them has failed. See provider.CallbackProvider.
+func (*Provider) OnlyReports(body []byte) bool {
+	n := bytes.Count(body, []byte(`"statuses"`))
+	return n > 0 && n == bytes.Count(body, []byte(`"messages"`)) && n == bytes.Count(body, []byte(`"field"`)) && !bytes.Contains(body, []byte(`"errors"`))
 }
 
 // People lists the people in a callback: all texts that have the form of a number or a

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -708,5 +710,32 @@ func TestCallbackOfManyParts(t *testing.T) {
 	}
 	if told := read(t, []byte(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"messages":[`+strings.Join(texts, ",")+`]}}]}]}`)); len(told) != 1000 {
 		t.Errorf("%d of 1,000 messages are read", len(told))
+	}
+}
+
+// TestOnlyReports: of the callbacks that are known, those that say that a message was sent, arrived
+// or was read only report; so do two of them in one.
+func TestOnlyReports(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("testdata/webhook_*.json")
+	if err != nil || len(paths) < 15 {
+		t.Fatal(paths, err)
+	}
+	p := newProvider()
+	for _, path := range paths {
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Contains([]string{"webhook_status_sent.json", "webhook_status_delivered.json", "webhook_status_read.json"}, filepath.Base(path))
+		if got := p.OnlyReports(body); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	const change, talk = `{"field":"messages","value":{"statuses":[{"id":"wamid.1","status":"read"}]}}`, `{"field":"messages","value":{"messages":[{"id":"wamid.2"}]}}`
+	for changes, want := range map[string]bool{change: true, change + "," + change: true, change + "," + talk: false, talk: false, "": false} {
+		if got := p.OnlyReports([]byte(`{"entry":[{"changes":[` + changes + `]}]}`)); got != want {
+			t.Errorf("%s: %v", changes, got)
+		}
 	}
 }
