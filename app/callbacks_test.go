@@ -112,6 +112,35 @@ func TestCallback_answersFirst(t *testing.T) {
 	}
 }
 
+// TestCallback_inOrder: a report can teach the id of a person whose number is hidden, and prove that a
+// message was sent. What depends on that does not go before it.
+func TestCallback_inOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	sent := w.sent("0", on(channel))
+	report := said(w.holder("0").ID, desk.Delivered)
+	report.UserID = "TR.9A"
+	w.callback(channel, provider.Update{Channel: metaNumber, Status: &report})
+	w.callback(channel, inbound(1, "", "TR.9A", "Hello"))
+	w.takeIn()
+	if c := w.writer(channel, 1); c == nil || c.ID != sent.Conversation.ContactID {
+		t.Errorf("the answer became another contact's: %+v, not %s", c, sent.Conversation.ContactID)
+	}
+
+	w.meta.change(func() { w.meta.meanwhile = func(provider.Dispatch) { panic("the answer is lost") } })
+	_ = w.send("1", on(channel))
+	proof := said(w.holder("1").ID, desk.Delivered)
+	quoting := inbound(2, number, "", "Thank you")
+	quoting.Message.ReplyTo = proof.ExternalID
+	w.callback(channel, provider.Update{Channel: metaNumber, Status: &proof})
+	w.callback(channel, quoting)
+	w.takeIn()
+	if !slices.ContainsFunc(w.allMessages(), func(m *desk.Message) bool { return m.Text == "Thank you" && !m.ReplyTo.IsZero() }) {
+		t.Error("an answer has lost the message that it quotes")
+	}
+}
+
 // TestCallback_gathered: reports about messages wait a moment for others of their workspace, and
 // what a person writes does not. A callback is read once.
 func TestCallback_gathered(t *testing.T) {

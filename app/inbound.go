@@ -207,13 +207,7 @@ func (a *App) takeItem(ctx context.Context, tx store.Tx, n desk.InboundItem, atO
 func (a *App) toldAgain(tx store.Tx, own *desk.Channel, before []provider.Update) (bool, error) {
 	var list []desk.MessageRef
 	for _, h := range before {
-		id := ""
-		switch {
-		case h.Status != nil:
-			id = h.Status.ExternalID
-		case h.Message != nil:
-			id = h.Message.ExternalID
-		}
+		id := h.Names()
 		if channel := a.concerned(tx.Settings(), own, h); channel != nil && id != "" {
 			list = append(list, desk.MessageRef{Channel: channel.ID, ExternalID: id})
 		}
@@ -279,6 +273,9 @@ func (a *App) nextPart(tx store.Tx, channel *desk.Channel, n desk.InboundItem, a
 	}
 	if one.Err != nil {
 		return nil, nil, nil, &unreadableError{one.Err}
+	}
+	if rest, err := one.InOrder(tx, n); rest != nil || err != nil {
+		return nil, rest, nil, err
 	}
 	later := n
 	later.Body, later.Skip = nil, n.Skip+atOnce

@@ -5,9 +5,10 @@ import "time"
 // KeepCallback is how long the body of a provider's callback is kept.
 const KeepCallback = 7 * 24 * time.Hour
 
-// aheadOfReports is how much earlier than it came a callback is due that does not only report that
-// messages went their way. So it is processed before those that do: while a broadcast sends as fast
-// as it can, these wait by the thousand, and a person's answer must not wait behind them.
+// aheadOfReports is how much earlier than it came a callback is due that does not only report about
+// messages of the business. So it is processed before those that do: while a broadcast sends as fast
+// as it can, these wait by the thousand, and a person's answer must not wait behind them. One that
+// may need such a report goes back to its place.
 const aheadOfReports = 24 * time.Hour
 
 // An InboundItem is one report of a provider on a channel, kept until it is processed.
@@ -21,7 +22,7 @@ type InboundItem struct {
 }
 
 // Came notes that an item is a callback that comes now, by the database's clock, and whether it
-// only reports that messages went their way. It is due.
+// only reports about messages of the business. It is due.
 func (n *InboundItem) Came(now Time, reports bool) {
 	n.ReceivedAt, n.Due = now, now
 	if !reports {

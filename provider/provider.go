@@ -57,8 +57,8 @@ type CallbackProvider interface {
 	// header of the callback.
 	Signed(at Access, header func(string) string, body []byte) bool
 
-	// OnlyReports tells, by a short look, whether a callback's body seems only to report that
-	// messages went their way. Such a callback is processed after others, so a wrong answer
+	// OnlyReports tells, by a short look, whether a callback's body seems only to report about
+	// messages of the business. Such a callback is processed after others, so a wrong answer
 	// changes only the order.
 	OnlyReports(body []byte) bool
 

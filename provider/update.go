@@ -15,6 +15,17 @@ type Update struct {
 	Account  *AccountStatus
 }
 
+// Names returns the provider's id of the message that the update is, or reports about; "": none.
+func (u *Update) Names() string {
+	switch {
+	case u.Status != nil:
+		return u.Status.ExternalID
+	case u.Message != nil:
+		return u.Message.ExternalID
+	}
+	return ""
+}
+
 // An InboundMessage is a message that a person wrote to a channel. The provider knows
 // the person by a number, by its own id, or by both.
 type InboundMessage struct {

@@ -119,10 +119,10 @@ func (p *Provider) Read(n desk.InboundItem) ([]provider.Update, *provider.Later,
 }
 
 // OnlyReports tells whether each change in a callback is of the field "messages" and has statuses
-// instead of messages, and none of them has failed. See provider.CallbackProvider.
+// instead of messages. See provider.CallbackProvider.
 func (*Provider) OnlyReports(body []byte) bool {
 	n := bytes.Count(body, []byte(`"statuses"`))
-	return n > 0 && n == bytes.Count(body, []byte(`"messages"`)) && n == bytes.Count(body, []byte(`"field"`)) && !bytes.Contains(body, []byte(`"errors"`))
+	return n > 0 && n == bytes.Count(body, []byte(`"messages"`)) && n == bytes.Count(body, []byte(`"field"`))
 }
 
 // People lists the people in a callback: all texts that have the form of a number or a

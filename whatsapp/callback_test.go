@@ -713,8 +713,8 @@ func TestCallbackOfManyParts(t *testing.T) {
 	}
 }
 
-// TestOnlyReports: of the callbacks that are known, those that say that a message was sent, arrived
-// or was read only report; so do two of them in one.
+// TestOnlyReports: of the callbacks that are known, those that say what became of a message only
+// report; so do two of them in one.
 func TestOnlyReports(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/webhook_*.json")
@@ -727,7 +727,7 @@ func TestOnlyReports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := slices.Contains([]string{"webhook_status_sent.json", "webhook_status_delivered.json", "webhook_status_read.json"}, filepath.Base(path))
+		want := strings.Contains(path, "webhook_status_")
 		if got := p.OnlyReports(body); got != want {
 			t.Errorf("%s: %v", path, got)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"parley/desk"
 	"parley/provider"
+	"parley/store"
 )
 
 // A Reading is the parsed content of a callback.
@@ -26,6 +27,36 @@ func (r *Reading) StatusesOnly() bool {
 		}
 	}
 	return len(r.Told) > 0
+}
+
+// mostFirst is how many updates a callback has at most that goes before others.
+const mostFirst = 10
+
+// InOrder returns the item of a callback that must not go before reports that came earlier (see
+// desk.InboundItem.Came), due when it came. It returns nil if it may, or does not: if it is news of
+// the account, or what somebody with a number writes, and names no message, or a stored one. For a
+// report can teach the id of a person whose number is hidden, or prove that a message was sent.
+func (r *Reading) InOrder(tx store.Tx, n desk.InboundItem) (*desk.InboundItem, error) {
+	if n.Due >= n.ReceivedAt {
+		return nil, nil
+	}
+	n.Due, n.Body = n.ReceivedAt, nil
+	if len(r.Told) > mostFirst {
+		return &n, nil
+	}
+	for _, h := range r.Told {
+		m := h.Message
+		switch {
+		case h.Template != nil || h.Account != nil:
+		case m == nil || m.Number == "" || m.Echo:
+			return &n, nil
+		case m.ReplyTo != "":
+			if named, err := tx.MessageBy(n.Channel, m.ReplyTo); named == nil || err != nil {
+				return &n, err
+			}
+		}
+	}
+	return nil, nil
 }
 
 // most limits the bodies whose readings are kept, in bytes; a longer one is kept alone. least is
