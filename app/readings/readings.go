@@ -7,7 +7,6 @@ import (
 
 	"parley/desk"
 	"parley/provider"
-	"parley/store"
 )
 
 // A Reading is the parsed content of a callback.
@@ -32,11 +31,16 @@ func (r *Reading) StatusesOnly() bool {
 // mostFirst is how many updates a callback has at most that goes before others.
 const mostFirst = 10
 
+// messages finds stored messages: a store.Tx.
+type messages interface {
+	MessageBy(channel desk.ID, externalID string) (*desk.Message, error)
+}
+
 // InOrder returns the item of a callback that must not go before reports that came earlier (see
 // desk.InboundItem.Came), due when it came. It returns nil if it may, or does not: if it is news of
 // the account, or what somebody with a number writes, and names no message, or a stored one. For a
 // report can teach the id of a person whose number is hidden, or prove that a message was sent.
-func (r *Reading) InOrder(tx store.Tx, n desk.InboundItem) (*desk.InboundItem, error) {
+func (r *Reading) InOrder(tx messages, n desk.InboundItem) (*desk.InboundItem, error) {
 	if n.Due >= n.ReceivedAt {
 		return nil, nil
 	}
