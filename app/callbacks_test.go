@@ -185,6 +185,26 @@ func TestCallback_gathered(t *testing.T) {
 	waits()
 }
 
+// TestCallback_fetched: callbacks that another process has received are fetched together, before the
+// transaction that processes them.
+func TestCallback_fetched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	channel := w.connect(metaNumber, metaBusiness)
+	sent := w.sent("0", on(channel))
+	for range 5 {
+		report := said(w.holder("0").ID, desk.Delivered)
+		w.callback(channel, provider.Update{Channel: metaNumber, Status: &report})
+	}
+	w.stop()
+	w.start(app.Bounds{})
+	w.store.in(100, begin, nil)
+	must(t, w.TakeInbound(t.Context(), w.ws))
+	if n, got := w.store.n, w.message(sent); n != 2 || got.Delivery != desk.Delivered || len(w.due()) != 0 {
+		t.Errorf("%d transactions; the message is %s, and %+v are left", n, got.Delivery, w.due())
+	}
+}
+
 func TestVerifyCallback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

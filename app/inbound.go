@@ -228,28 +228,31 @@ const maxReading = 1 << 20
 // that processes them, because others wait for the transaction. It returns the first
 // items, up to one with a long body.
 func (a *App) readCallbacks(ctx context.Context, ws desk.ID, list []desk.InboundItem) ([]desk.InboundItem, error) {
-	bytes := 0
-	for i, n := range list {
-		if n.ReceivedAt == 0 || a.readings.Get(n.ID) != nil {
-			continue
+	unread := func(n desk.InboundItem) bool { return n.ReceivedAt != 0 && a.readings.Get(n.ID) == nil }
+	if !slices.ContainsFunc(list, unread) {
+		return list, nil
+	}
+	var s *desk.Settings
+	var bytes, fetched int
+	err := a.store.InTx(store.Patiently(ctx), ws, func(tx store.Tx) (err error) {
+		s = tx.Settings()
+		for bytes, fetched = 0, 0; err == nil && fetched < len(list) && bytes <= maxReading; fetched++ {
+			if n := &list[fetched]; unread(*n) {
+				n.Body, err = tx.Callback(*n)
+				bytes += len(n.Body)
+			}
 		}
-		var channel *desk.Channel
-		err := a.store.InTx(ctx, ws, func(tx store.Tx) (err error) {
-			channel = tx.Settings().Channel(n.Channel)
-			n.Body, err = tx.Callback(n)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		if channel != nil {
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range list[:fetched] {
+		if channel := s.Channel(n.Channel); channel != nil && unread(n) {
 			_, _ = a.read(channel.Kind, n) // otherwise the transaction meets the bug, and postpones the item
 		}
-		if bytes += len(n.Body); bytes > maxReading || ctx.Err() != nil {
-			return list[:i+1], nil
-		}
 	}
-	return list, nil
+	return list[:fetched], nil
 }
 
 // A lastPart has the data that is needed at the end of a callback: the updates before the
