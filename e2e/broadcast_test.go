@@ -116,6 +116,25 @@ func (c *client) castDelivered(t testing.TB, id string) {
 	}
 }
 
+// caughtUp waits until all that the provider has sent is processed. That may take long, but not
+// without a change.
+func (s *server) caughtUp(t testing.TB) {
+	t.Helper()
+	before, stop := -1.0, time.Now()
+	for ; ; <-time.After(200 * time.Millisecond) {
+		left := s.metric(t, "parley_inbound_waiting")
+		if left == 0 {
+			return
+		}
+		if left != before {
+			before, stop = left, time.Now().Add(patience)
+		}
+		if time.Now().After(stop) {
+			t.Fatalf("%.0f inbound items are not processed", left)
+		}
+	}
+}
+
 // castPatience is how long a test waits for a broadcast.
 func castPatience() time.Duration {
 	return 2*patience + time.Duration(max(*castRows, *castCost, *castsStored, 20**castSlow, 200**castMany))*50*time.Millisecond
@@ -336,7 +355,7 @@ func TestBroadcastKilled(t *testing.T) {
 		w.sim.SetWebhook(nodes[0].url+w.callbacks, waVerify)
 		c.castUntil(t, id, "done", "")
 		w.settled(t)
-		c.castDelivered(t, id)
+		nodes[0].caughtUp(t)
 		lost := map[string]bool{}
 		for _, s := range w.sim.Sends() {
 			lost[strings.TrimPrefix(s.To, "+")] = s.Outcome == whatsapptest.AcceptLoseResponse
