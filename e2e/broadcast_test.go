@@ -116,23 +116,29 @@ func (c *client) castDelivered(t testing.TB, id string) {
 	}
 }
 
-// caughtUp waits until all that the provider has sent is processed. That may take long, but not
-// without a change.
-func (s *server) caughtUp(t testing.TB) {
+// caughtUp waits until a server has processed all that the provider has sent about a broadcast.
+func (c *client) caughtUp(t testing.TB, id string, s *server) {
 	t.Helper()
-	before, stop := -1.0, time.Now()
-	for ; ; <-time.After(200 * time.Millisecond) {
-		left := s.metric(t, "parley_inbound_waiting")
-		if left == 0 {
-			return
-		}
-		if left != before {
-			before, stop = left, time.Now().Add(patience)
-		}
-		if time.Now().After(stop) {
-			t.Fatalf("%.0f inbound items are not processed", left)
+	for p := (progress{}); s.metric(t, "parley_inbound_waiting") > 0; <-time.After(200 * time.Millisecond) {
+		if p.ended(c.castNow(t, id)) {
+			t.Fatal("inbound items are not processed")
 		}
 	}
+}
+
+// A progress tells whether the counts of a broadcast still change: what follows it may take long,
+// but not without a change.
+type progress struct {
+	counts map[string]any
+	stop   time.Time
+}
+
+// ended notes the counts. It returns true once they have been the same for too long.
+func (p *progress) ended(now cast) bool {
+	if !maps.EqualFunc(now.Counts, p.counts, reflect.DeepEqual) {
+		p.counts, p.stop = now.Counts, time.Now().Add(patience)
+	}
+	return time.Now().After(p.stop)
 }
 
 // castPatience is how long a test waits for a broadcast.
@@ -169,8 +175,7 @@ func (c *client) castList(t testing.TB, id string) (list []castRow) {
 // rows. Both follow the statuses that still come.
 func (c *client) castCounted(t testing.TB, id string) []castRow {
 	t.Helper()
-	counts := map[string]any{}
-	for stop := time.Now().Add(patience); ; {
+	for p := (progress{}); ; {
 		rows, want := c.castList(t, id), map[string]int{}
 		for _, r := range rows {
 			want["rows"]++
@@ -185,10 +190,7 @@ func (c *client) castCounted(t testing.TB, id string) []castRow {
 		if wrong == "" {
 			return rows
 		}
-		if !maps.EqualFunc(now.Counts, counts, reflect.DeepEqual) { // it may take long, but not without a change
-			counts, stop = now.Counts, time.Now().Add(patience)
-		}
-		if time.Now().After(stop) {
+		if p.ended(now) {
 			t.Fatalf("the counts of %d rows%s", len(rows), wrong)
 		}
 	}
@@ -355,7 +357,7 @@ func TestBroadcastKilled(t *testing.T) {
 		w.sim.SetWebhook(nodes[0].url+w.callbacks, waVerify)
 		c.castUntil(t, id, "done", "")
 		w.settled(t)
-		nodes[0].caughtUp(t)
+		c.caughtUp(t, id, nodes[0])
 		lost := map[string]bool{}
 		for _, s := range w.sim.Sends() {
 			lost[strings.TrimPrefix(s.To, "+")] = s.Outcome == whatsapptest.AcceptLoseResponse
