@@ -247,6 +247,7 @@ func TestBroadcast_patient(t *testing.T) {
 	row := w.rowsOf(b.ID)[0]
 	w.reports(saying{At: row.SentAt/1000*1000 + 1000, Text: "Hello"}.update(row.To, 1))
 	w.takeIn()
+	waitFor(t, "the store to tell of the callback's message, which it does after its commit", func() bool { return patient.Load()+other.Load() > 3 })
 	if patient.Load() != 4 || other.Load() > 0 {
 		t.Errorf("of the messages so far, with one that came in a callback, %d are patient, and %d not", patient.Load(), other.Load())
 	}
