@@ -12,6 +12,7 @@
 //	server.go      a private server
 //	citus.go       databases on a Citus cluster
 //	proxy.go       a proxy for a database, which can be slow or unreachable
+//	sessions.go    sessions of the private server, which are used again
 //	user_unix.go   the user as which the server runs
 //	user_other.go  the same for other systems
 package pgtest
@@ -50,7 +51,7 @@ func Database(t testing.TB) string {
 		// FORCE, because a killed process leaves connections behind for a while.
 		statement(t, server, "DROP DATABASE "+name+" WITH (FORCE)")
 	})
-	return sibling(t, server, name)
+	return keepSessions(t, sibling(t, server, name))
 }
 
 // BeforeCitus makes a database on all servers of the cluster that does not have the

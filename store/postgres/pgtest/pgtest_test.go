@@ -45,8 +45,8 @@ func TestDatabaseIsDropped(t *testing.T) {
 	if url == "" {
 		t.Skip("no PostgreSQL; TestDatabaseIsDropped/inner says why")
 	}
-	if _, err := query(t, url, "SELECT ''"); err == nil {
-		t.Error("the database outlives its test")
+	if n, err := query(t, pgtest.Database(t), "SELECT count(*)::text FROM pg_database WHERE datname = '"+url[strings.LastIndexByte(url, '/')+1:]+"'"); err != nil || n != "0" {
+		t.Errorf("the database outlives its test: %s, %v", n, err)
 	}
 }
 
