@@ -45,6 +45,7 @@ func startBrowser(programs ...string) (context.Context, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program),
 		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), // these hosts are not a secure context, localhost is
 		chromedp.Flag("ignore-certificate-errors", true),             // tests start proxies with their own certificates
+		chromedp.Flag("allow-pre-commit-input", true),                // otherwise keys are lost until a page is painted
 		// Drawing in software costs a tenth less without a process for it.
 		chromedp.DisableGPU, chromedp.Flag("in-process-gpu", true), chromedp.Flag("renderer-process-limit", "1"))
 	if os.Getuid() == 0 {
