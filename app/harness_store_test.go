@@ -34,13 +34,14 @@ type faultyStore struct {
 	drives func(*desk.Broadcast)              // called before a broadcast is stored
 	takes  func(store.Tx, []store.NumberHash) // called before a row of a broadcast takes these numbers
 
-	hang  func(ws desk.ID)       // called before templates and contacts of a dry run are read
-	queue func()                 // called before each page of events is read, like a wait for a connection
-	read  func(*store.EventPage) // called with each page of events that was read
-	pages func()                 // called after each page of contacts that was read in the order of ids
-	copy  func()                 // called after each page of rows of a broadcast that was read
-	talk  func()                 // called after each look at a conversation
-	last  func()                 // called after each look-up of the newest contact, as a start does for an audience
+	hang   func(ws desk.ID)       // called before templates and contacts of a dry run are read
+	queue  func()                 // called before each page of events is read, like a wait for a connection
+	read   func(*store.EventPage) // called with each page of events that was read
+	pages  func()                 // called after each page of contacts that was read in the order of ids
+	copy   func()                 // called after each page of rows of a broadcast that was read
+	talk   func()                 // called after each look at a conversation
+	spaces func()                 // called after each list of the workspaces
+	last   func()                 // called after each look-up of the newest contact, as a start does for an audience
 
 	down    atomic.Bool  // transactions can't begin
 	away    atomic.Bool  // events can't be read
@@ -134,6 +135,14 @@ func (s *faultyStore) ContactsAfter(ctx context.Context, ws, after desk.ID, limi
 		s.pages()
 	}
 	return list, more, err
+}
+
+func (s *faultyStore) Workspaces(ctx context.Context) ([]desk.Workspace, error) {
+	list, err := s.Store.Workspaces(ctx)
+	if s.spaces != nil {
+		s.spaces()
+	}
+	return list, err
 }
 
 func (s *faultyStore) LastContact(ctx context.Context, ws desk.ID) (desk.ID, error) {

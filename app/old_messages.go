@@ -25,13 +25,7 @@ func (a *App) ForgetMessages(ctx context.Context, age time.Duration) error {
 		return err
 	}
 	before := desk.Ago(age, database, a.now())
-	return steps.Abreast(ctx, workspaces, func(w desk.Workspace) error {
-		err := a.forgetOld(ctx, w.ID, before)
-		if desk.IsType(err, desk.NotFound) { // the workspace was deleted meanwhile
-			return nil
-		}
-		return err
-	})
+	return steps.Abreast(ctx, workspaces, func(w desk.Workspace) error { return a.forgetOld(ctx, w.ID, before) })
 }
 
 func (a *App) forgetOld(ctx context.Context, ws desk.ID, before desk.Time) error {

@@ -1,8 +1,10 @@
 package app_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,31 @@ import (
 )
 
 const oldAge = 730 * 24 * time.Hour
+
+// TestForget_deleted: a workspace that is deleted while expired data are deleted is no failure.
+func TestForget_deleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, forget := range map[string]func(context.Context) error{
+		"all":        w.Forget,
+		"messages":   func(ctx context.Context) error { return w.ForgetMessages(ctx, time.Hour) },
+		"files":      func(ctx context.Context) error { return w.Media.ForgetOld(ctx, time.Hour) },
+		"events":     func(ctx context.Context) error { return w.Feed.Forget(ctx, time.Hour) },
+		"broadcasts": func(ctx context.Context) error { return w.Broadcasts.ForgetRows(ctx, time.Hour) },
+	} {
+		gone, err := w.CreateWorkspace(t.Context(), name, "")
+		must(t, err)
+		deleted := false
+		w.store.spaces = sync.OnceFunc(func() {
+			_, err := w.DeleteWorkspace(context.Background(), gone.ID, name, func(int) {})
+			must(t, err)
+			deleted = true
+		})
+		if err := forget(t.Context()); err != nil || !deleted {
+			t.Errorf("%s: %v; deleted: %t", name, err, deleted)
+		}
+	}
+}
 
 // TestForgetMessages: old messages and notes are deleted with the files that only they have,
 // and so are the conversations that they leave empty. Young ones stay. An open conversation

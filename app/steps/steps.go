@@ -37,8 +37,9 @@ func InGroups(ctx context.Context, group int, step func(limit int) (n int, err e
 // workspaces to a far database would take hours one after the other.
 const abreast = 4
 
-// Abreast calls step for each element, for a few at the same time. It goes on after an error,
-// but not after the end of ctx, and returns all errors.
+// Abreast calls step for each element of a list of workspaces, for a few at the same time. It
+// goes on after an error, but not after the end of ctx, and returns all errors except NotFound:
+// that workspace was deleted meanwhile.
 func Abreast[T any](ctx context.Context, list []T, step func(T) error) error {
 	var mu sync.Mutex
 	var failed []error
@@ -51,7 +52,7 @@ func Abreast[T any](ctx context.Context, list []T, step func(T) error) error {
 		}
 		all.Go(func() {
 			defer func() { <-places }()
-			if err := step(element); err != nil {
+			if err := step(element); err != nil && !desk.IsType(err, desk.NotFound) {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = append(failed, err)

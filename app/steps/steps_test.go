@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/app/steps"
+	"parley/desk"
 )
 
 // TestInGroups: further steps run as long as each step processes a whole group. They end
@@ -49,7 +50,7 @@ func TestInGroups(t *testing.T) {
 }
 
 // TestAbreast: each element gets its step, not too many at a time, and all errors are
-// returned. After the end of the context, no step begins.
+// returned, but not that a workspace was deleted. After the end of the context, no step begins.
 func TestAbreast(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
@@ -76,6 +77,9 @@ func TestAbreast(t *testing.T) {
 	err := steps.Abreast(t.Context(), []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, step)
 	if !errors.Is(err, failed) || seen != 9 || most != 4 {
 		t.Errorf("%v; %d steps, %d at a time", err, seen, most)
+	}
+	if err := steps.Abreast(t.Context(), []int{1}, func(int) error { return desk.NotFoundf("no workspace has this id") }); err != nil {
+		t.Errorf("a deleted workspace: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
