@@ -47,7 +47,7 @@ var rooms = map[string][]string{
 	"app/search":    {"app/cursors", "app/feed", "app/steps", "desk", "store"},
 	"app/segments":  {"app/cursors", "desk", "store"},
 	"app/cursors":   {"desk"},
-	"app/steps":     {"desk"},
+	"app/steps":     {"desk", "store"},
 	"app/vault":     {},
 	"app/broadcast": {"app/cursors", "app/feed", "app/segments", "app/steps", "desk", "store"},
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"parley/desk"
+	"parley/store"
 )
 
 // ForgetAgain is the least time between two deletions of expired data by any process, in
@@ -38,8 +39,8 @@ func InGroups(ctx context.Context, group int, step func(limit int) (n int, err e
 const abreast = 4
 
 // Abreast calls step for each element of a list of workspaces, for a few at the same time. It
-// goes on after an error, but not after the end of ctx, and returns all errors except NotFound:
-// that workspace was deleted meanwhile.
+// goes on after an error, but not after the end of ctx, and returns all errors except that a
+// workspace was deleted meanwhile.
 func Abreast[T any](ctx context.Context, list []T, step func(T) error) error {
 	var mu sync.Mutex
 	var failed []error
@@ -52,7 +53,7 @@ func Abreast[T any](ctx context.Context, list []T, step func(T) error) error {
 		}
 		all.Go(func() {
 			defer func() { <-places }()
-			if err := step(element); err != nil && !desk.IsType(err, desk.NotFound) {
+			if err := step(element); err != nil && !errors.Is(err, store.ErrNoWorkspace) {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = append(failed, err)

@@ -8,6 +8,7 @@ import (
 
 	"parley/app/steps"
 	"parley/desk"
+	"parley/store"
 )
 
 // TestInGroups: further steps run as long as each step processes a whole group. They end
@@ -78,8 +79,10 @@ func TestAbreast(t *testing.T) {
 	if !errors.Is(err, failed) || seen != 9 || most != 4 {
 		t.Errorf("%v; %d steps, %d at a time", err, seen, most)
 	}
-	if err := steps.Abreast(t.Context(), []int{1}, func(int) error { return desk.NotFoundf("no workspace has this id") }); err != nil {
-		t.Errorf("a deleted workspace: %v", err)
+	for err, want := range map[error]bool{store.ErrNoWorkspace: false, desk.NotFoundf("no such file"): true} {
+		if got := steps.Abreast(t.Context(), []int{1}, func(int) error { return err }); (got != nil) != want {
+			t.Errorf("of %v, it returns %v", err, got)
+		}
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
