@@ -156,9 +156,13 @@ func TestStoppedProcess_deliveries(t *testing.T) {
 			}
 		})
 	}
-	for lockWaits(t, stopped) < shareOf(8) { // until the callers have all connections that one workspace may have
-	}
 	began := time.Now()
+	for lockWaits(t, stopped) < shareOf(8) { // until the callers have all connections that one workspace may have
+		if time.Since(began) > time.Minute {
+			t.Fatal("the callers don't have all connections")
+		}
+	}
+	began = time.Now()
 	if err := s.InTx(ctx, other, func(tx store.Tx) error { return nil }); err != nil {
 		t.Errorf("a write of another workspace: %v", err)
 	}

@@ -24,7 +24,7 @@ func (s *Store) behind() int {
 // until waits until a condition holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for stop := time.Now().Add(5 * time.Second); !holds(); runtime.Gosched() {
+	for stop := time.Now().Add(time.Minute); !holds(); runtime.Gosched() {
 		if time.Now().After(stop) {
 			t.Errorf("waited for %s in vain", what)
 			return
@@ -86,14 +86,19 @@ func TestPatient_gathered(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	later := store.Patiently(t.Context())
-	began := time.Now()
-	for range 5 {
-		if err := s.write(later, writesNothing); err != nil {
-			t.Fatal(err)
+	quick := func() bool {
+		began := time.Now()
+		for range 5 {
+			if err := s.write(later, writesNothing); err != nil {
+				t.Fatal(err)
+			}
 		}
+		return time.Since(began) < 5*gatherFor
 	}
-	if waited := time.Since(began); waited > 5*gatherFor {
-		t.Errorf("five changes took %v while nobody else wrote", waited)
+	for try := 0; !quick(); try++ { // on a slow machine, a commit may take as long
+		if try == 200 {
+			t.Fatal("patient changes wait while nobody else writes")
+		}
 	}
 
 	waits := func() bool {
@@ -164,8 +169,23 @@ func TestPatient_gathered(t *testing.T) {
 func TestPatient_givesWay(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
+	for try := 1; ; try++ { // on a slow machine, the patient ones may be overdue
+		order := s.gives(t)
+		at := slices.Index(order, -1)
+		if len(order) != 9 || at != 3 && at != 8 || try == 200 {
+			t.Errorf("the other change was number %d of %d", at+1, len(order))
+		}
+		if at != 8 || try == 200 {
+			return
+		}
+	}
+}
+
+// gives runs eight patient changes and another one, which comes while the third of them runs. It
+// returns the order in which they ran. The other's is -1.
+func (s *Store) gives(t *testing.T) (order []int) {
+	t.Helper()
 	later := store.Patiently(t.Context())
-	var order []int // -1: the other's change
 	came := make(chan error, 1)
 	var all sync.WaitGroup
 	s.hold(t, &all, 0, 8, gatherFor)
@@ -194,9 +214,7 @@ func TestPatient_givesWay(t *testing.T) {
 	if err := <-came; err != nil {
 		t.Error(err)
 	}
-	if at := slices.Index(order, -1); at != 3 || len(order) != 9 {
-		t.Errorf("the other change was number %d of %d", at+1, len(order))
-	}
+	return order
 }
 
 // TestPatient_progress: patient changes are stored although others write all the time.

@@ -40,16 +40,12 @@ func TestContended(t *testing.T) {
 		t.Fatal("nobody has had to wait")
 	}
 	done := make(chan error, 1)
-	began := time.Now()
-	err := command.write(t.Context(), func(conn) error {
+	if err := command.write(t.Context(), func(conn) error {
 		go func() { done <- server.write(t.Context(), writesNothing) }()
-		for !command.Contended() && time.Since(began) < 5*time.Second {
-			time.Sleep(time.Millisecond)
-		}
+		until(t, "the server to wait", command.Contended)
 		return nil
-	})
-	if waited := command.Contended(); !waited || err != nil {
-		t.Errorf("the server had to wait: %v, %v", waited, err)
+	}); err != nil {
+		t.Error(err)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -61,7 +57,7 @@ func TestContended(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !server.Contended() {
+	if server.waited.Load() == 0 {
 		t.Error("one change had to wait for another")
 	}
 }

@@ -556,7 +556,7 @@ func TestSlow_ends_with_the_simulator(t *testing.T) {
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for stop := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for stop := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(stop) {
 			t.Fatalf("still waiting for %s", what)
 		}
@@ -724,7 +724,7 @@ func (in *inbox) all() []post {
 // settled returns all webhooks once none is being posted any more.
 func (in *inbox) settled(t *testing.T, sim *whatsapptest.Simulator) []post {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	if err := sim.Settle(ctx); err != nil {
 		t.Fatal(err)

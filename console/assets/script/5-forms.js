@@ -78,22 +78,23 @@ async function send(form, button) {
 }
 
 // A form with data-preview names a part of the page. While the form changes, this part is
-// updated.
+// updated. Keys that choose from a list wait for its update, in the field's property late.
 let typing, typed = 0;
 when("input", ({ target }) => {
 	const form = target.closest("form[data-preview]"), mine = ++typed;
 	saveDraft(target);
 	clearTimeout(typing);
-	target.late = !!form && !!target.dataset.combo;
+	target.late = form && target.dataset.combo ? [] : null;
 	if (form) typing = setTimeout(async () => {
 		const part = form.dataset.preview, what = "#" + part;
 		const answer = await (form.method === "get" ? ask(form.action + "?" + new URLSearchParams(new FormData(form)), part) : post(form, part, null, "preview")).catch(() => 0);
 		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // the part may have left the page by now
 		if (mine !== typed) return; // more was typed
 		if (fresh && region) show(region, fresh);
-		const to = options(target, 0);
-		if (target.enter) to?.click(); // Enter was pressed before the answer came
-		target.late = target.enter = false;
+		const keys = target.late ?? [];
+		target.late = null;
+		options(target, 0);
+		for (const key of keys) choose(target, key);
 	}, 250);
 });
 

@@ -21,9 +21,7 @@ when("keydown", (e) => {
 	}
 	if (e.target.dataset.combo && /^(Arrow(Up|Down)|Enter)$/.test(e.key)) {
 		e.preventDefault();
-		if (e.key === "Enter" && e.target.late) return void (e.target.enter = true);
-		const to = options(e.target, { ArrowUp: -1, ArrowDown: 1 }[e.key] ?? 0);
-		return e.key === "Enter" && to?.click();
+		return e.target.late ? e.target.late.push(e.key) : choose(e.target, e.key);
 	}
 	if (e.code === "KeyK" && (e.ctrlKey || e.metaKey) && page.keys === "on" && !find("dialog[open]")) {
 		e.preventDefault();

@@ -24,6 +24,12 @@ function options(field, step) {
 	return at;
 }
 
+// choose does what a key means in such a field.
+function choose(field, key) {
+	const to = options(field, { ArrowUp: -1, ArrowDown: 1 }[key] ?? 0);
+	if (key === "Enter") to?.click();
+}
+
 const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
 // pick lists the options of a select that contain the typed text. It begins with the
