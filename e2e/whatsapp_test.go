@@ -573,9 +573,6 @@ func losesAnswers(t *testing.T, database string) {
 	if len(sends) != *whatsAppSends || len(people) != *whatsAppSends {
 		t.Errorf("%d messages to %d people were accepted, want %d", len(sends), len(people), *whatsAppSends)
 	}
-	if slowest > 5*time.Second {
-		t.Errorf("a send in doubt was settled %v after its status", slowest)
-	}
 	if unknown.Load() == 0 {
 		t.Error("no answer was lost")
 	}
