@@ -275,7 +275,7 @@ func TestRollingUpgrade(t *testing.T) {
 		if n := nodes[0].metric(t, "parley_search_behind") + nodes[1].metric(t, "parley_search_behind"); n != left {
 			left, at = n, time.Now()
 		} else if time.Since(at) > patience {
-			t.Fatalf("something is left of whom the old server deleted; the search is %v behind", left)
+			t.Fatalf("something is left of whom the old server deleted; the search is %v behind\n%.4000s\n%.4000s", left, nodes[0].stderr.String(), nodes[1].stderr.String())
 		}
 	}
 	t.Logf("nothing was left of whom the old server deleted after %v", time.Since(since))

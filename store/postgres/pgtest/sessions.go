@@ -277,7 +277,7 @@ func (s *session) answer(client net.Conn, left *atomic.Bool) bool {
 			return true
 		}
 		last = message
-		if out = append(out, message...); s.in.Buffered() == 0 {
+		if out = append(out, message...); s.in.Buffered() == 0 || len(out) > 32<<10 {
 			_, _ = client.Write(out) // it may have left
 			out = out[:0]
 		}
