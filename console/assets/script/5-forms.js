@@ -91,7 +91,7 @@ when("input", ({ target }) => {
 		const fresh = answer.ok && find(what, await read(answer)), region = find(what); // the part may have left the page by now
 		if (mine !== typed) return; // more was typed
 		if (fresh && region) show(region, fresh);
-		const keys = target.late ?? [];
+		const keys = (fresh && target.late) || []; // nobody chooses from a list that is not theirs
 		target.late = null;
 		options(target, 0);
 		for (const key of keys) choose(target, key);
