@@ -101,7 +101,7 @@ func databaseIsAway(t *testing.T, d deployment, away func(*server), back func())
 	<-time.After(*databaseAway)
 	logged, used := strings.Count(s.stderr.String(), "\n")-lines, s.cpu(t)-spent
 	t.Logf("the database was away for %v: %d lines, %v of a processor", *databaseAway, logged, used)
-	if most := time.Second + *databaseAway/10; logged > 100 || used > most {
+	if most := time.Second; logged > 100 || used > most {
 		t.Errorf("the log:\n%.4000s", s.stderr.String())
 	}
 
@@ -207,8 +207,7 @@ func TestSlowDatabase(t *testing.T) {
 	p.Slow(0)
 	s.wantSettled(t, key, webhook)
 	for _, line := range strings.Split(s.stderr.String(), "\n") {
-		again := strings.Contains(line, "did not begin") || strings.Contains(line, "it will be tried again") // a busy machine may be as slow
-		if strings.Contains(line, "level=WARN") && strings.Contains(line, "webhook") && !again {
+		if strings.Contains(line, "level=WARN") && strings.Contains(line, "webhook") {
 			t.Errorf("logged: %s", line)
 		}
 	}
