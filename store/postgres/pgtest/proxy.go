@@ -22,7 +22,6 @@ type Proxy struct {
 	requests atomic.Int64
 	away     atomic.Bool
 	gate     sync.RWMutex // locked while the proxy hangs
-	listener net.Listener
 	mu       sync.Mutex
 	server   string // HOST:PORT
 	open     map[net.Conn]bool
@@ -31,23 +30,44 @@ type Proxy struct {
 // NewProxy returns a proxy for the database at a URL. The proxy ends with the test.
 func NewProxy(t testing.TB, database string) *Proxy {
 	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal("the database's URL is none") // the error is left out, because it may contain a password
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Proxy{listener: listener, server: u.Host, open: map[net.Conn]bool{}}
-	u.Host = listener.Addr().String()
-	p.URL = u.String()
-	go p.serve()
+	listener, there, server := inFront(t, database)
+	p := &Proxy{URL: there, server: server, open: map[net.Conn]bool{}}
+	go accept(listener, p.lead)
 	t.Cleanup(func() {
 		_ = listener.Close()
 		p.Cut()
 	})
 	return p
+}
+
+// inFront listens in the place of a database's server. It returns the URL of the database at that
+// place, and the HOST:PORT of the server.
+func inFront(t testing.TB, database string) (listener net.Listener, there, server string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal("the database's URL is none") // the error is left out, because it may contain a password
+	}
+	if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	server, u.Host = u.Host, listener.Addr().String()
+	return listener, u.String(), server
+}
+
+// accept calls lead for each connection until the listener ends. It closes the connection when
+// lead returns.
+func accept(listener net.Listener, lead func(client net.Conn)) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer client.Close()
+			lead(client)
+		}()
+	}
 }
 
 // Slow makes every round trip take longer from now on.
@@ -91,18 +111,7 @@ func (p *Proxy) Cut() {
 	clear(p.open)
 }
 
-func (p *Proxy) serve() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		go p.lead(client)
-	}
-}
-
 func (p *Proxy) lead(client net.Conn) {
-	defer client.Close()
 	if p.away.Load() {
 		return
 	}

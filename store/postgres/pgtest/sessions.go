@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,12 +23,11 @@ const mostKept = 24
 // and the next client with the same parameters gets it. A new session costs a process that
 // first reads the catalogue of each table: that was half the time of tests over PostgreSQL.
 type sessions struct {
-	server   string // HOST:PORT
-	listener net.Listener
-	mu       sync.Mutex
-	idle     map[string][]*session // by their parameters
-	kept     int                   // how many are idle
-	ended    bool
+	server string // HOST:PORT
+	mu     sync.Mutex
+	idle   map[string][]*session // by their parameters
+	kept   int                   // how many are idle
+	ended  bool
 }
 
 // A session is a connection to the server.
@@ -43,37 +41,18 @@ type session struct {
 // ends. The server must trust everybody: the second client of a session sends no password.
 func keepSessions(t testing.TB, database string) string {
 	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal("the database's URL is none") // the error is left out, because it may contain a password
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &sessions{server: u.Host, listener: listener, idle: map[string][]*session{}}
-	go k.serve()
-	t.Cleanup(k.end)
-	u.Host = listener.Addr().String()
-	return u.String()
-}
-
-func (k *sessions) serve() {
-	for {
-		client, err := k.listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer client.Close()
-			_ = k.lead(client) // the client sees that its connection has ended
-		}()
-	}
+	listener, there, server := inFront(t, database)
+	k := &sessions{server: server, idle: map[string][]*session{}}
+	go accept(listener, func(client net.Conn) { _ = k.lead(client) }) // the client sees that its connection has ended
+	t.Cleanup(func() {
+		_ = listener.Close()
+		k.end()
+	})
+	return there
 }
 
 // end ends the idle sessions. The others end with their clients.
 func (k *sessions) end() {
-	_ = k.listener.Close()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = true

@@ -39,10 +39,7 @@ func TestSessions(t *testing.T) {
 // TestSessions_others: a client that asks for other parameters gets a session of its own.
 func TestSessions_others(t *testing.T) {
 	t.Parallel()
-	url := pgtest.Database(t)
-	first, own := joined(t, url)
-	leave(t, first)
-	leave(t, joinedAs(t, url, own)) // it is kept
+	url, own := idle(t)
 	for _, other := range []string{url + "?application_name=other", url + "?work_mem=65MB"} {
 		if _, got := joined(t, other); got == own {
 			t.Errorf("a client of %s gets the session of %s", other, url)
@@ -83,10 +80,7 @@ func TestSessions_left(t *testing.T) {
 // TestSessions_ended: a session that the server has ended is not given to anybody.
 func TestSessions_ended(t *testing.T) {
 	t.Parallel()
-	url := pgtest.Database(t)
-	first, own := joined(t, url)
-	leave(t, first)
-	leave(t, joinedAs(t, url, own)) // it is kept
+	url, _ := idle(t)
 	if _, err := query(t, url+"?application_name=other", "SELECT pg_terminate_backend(pid, 60000)::text FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +134,16 @@ func joinedAs(t *testing.T, url string, want int) *pgx.Conn {
 	}
 	t.Fatal("the session was not kept")
 	return nil
+}
+
+// idle returns the URL of a database that has an idle session, and its process.
+func idle(t *testing.T) (url string, own int) {
+	t.Helper()
+	url = pgtest.Database(t)
+	first, own := joined(t, url)
+	leave(t, first)
+	leave(t, joinedAs(t, url, own)) // so it is kept
+	return url, own
 }
 
 func leave(t *testing.T, c *pgx.Conn) {
